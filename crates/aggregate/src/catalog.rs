@@ -7,8 +7,8 @@ use std::borrow::Cow;
 use forebay_base::{Error, Result};
 
 use crate::adapt::{
-    frequent, of_exact, of_extreme, of_float_columns, of_floats, of_ints, of_numbers, of_pairs, of_places,
-    of_texts, of_truths, over_present, quantile, sample, top_k,
+    collected, frequent, of_exact, of_extreme, of_float_columns, of_floats, of_ints, of_numbers, of_pairs,
+    of_places, of_texts, of_truths, over_present, quantile, sample, top_k,
 };
 use crate::built_in::histogram;
 use crate::columns::Wanted;

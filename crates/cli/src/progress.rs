@@ -85,6 +85,11 @@ impl Progress {
         self.acknowledged.store(records, Ordering::Relaxed);
     }
 
+    /// This many more records are done.
+    pub(crate) fn add(&self, records: u64) {
+        self.acknowledged.fetch_add(records, Ordering::Relaxed);
+    }
+
     /// This many more bytes of input are read.
     pub(crate) fn read(&self, bytes: u64) {
         self.bytes_read.fetch_add(bytes, Ordering::Relaxed);

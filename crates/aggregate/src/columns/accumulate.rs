@@ -28,9 +28,9 @@ pub trait Accumulator: Send + Sync {
     fn add(&mut self, rows: &Rows<'_>, groups: &[u32]);
 
     /// Puts what was added in order, for states that are written next.
-    fn settle(&mut self) {}
+    fn gather(&mut self) {}
 
-    /// Appends the state of a group; what was added is settled.
+    /// Appends the state of a group; what was added is gathered.
     fn write_state(&self, group: usize, state: &mut Vec<u8>);
 
     /// How many bytes of memory it takes.

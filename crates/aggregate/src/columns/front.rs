@@ -257,7 +257,7 @@ impl Front {
         }
         self.parts.resize(rows.len() + 1);
         self.parts.add(functions, rows, &self.groups);
-        self.parts.settle();
+        self.parts.gather();
         let mut passed = Ok(());
         debug_assert_eq!((hashes.len(), ends.len()), (rows.len(), rows.len()), "each row has a key");
         for at in in_order(&hashes) {
@@ -284,7 +284,7 @@ impl Front {
             self.passes_by = PASSED_BY * groups as u64;
         }
         self.adds = 0;
-        self.parts.settle();
+        self.parts.gather();
         for group in (1..=groups).rev() {
             self.parts.write_state(group, &mut self.state);
             let key = &self.keys[self.key_ends[group - 1]..self.key_ends[group]];

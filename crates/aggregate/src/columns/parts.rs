@@ -55,11 +55,11 @@ impl Parts {
         self.0.iter().all(is_counted)
     }
 
-    /// As [`Accumulator::settle`].
-    pub(super) fn settle(&mut self) {
+    /// As [`Accumulator::gather`].
+    pub(super) fn gather(&mut self) {
         for part in &mut self.0 {
             if let Kept::ByColumns(kept) = &mut part.kept {
-                kept.settle();
+                kept.gather();
             }
         }
     }

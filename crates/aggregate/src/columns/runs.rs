@@ -66,7 +66,7 @@ impl<F: OfRun> Accumulator for Runs<F> {
         self.values.extend(values.map(|(_, (group, value))| (*group, *value)));
     }
 
-    fn settle(&mut self) {
+    fn gather(&mut self) {
         self.ends.clear();
         self.ends.resize(self.groups + 1, 0);
         self.values.iter().for_each(|(group, _)| self.ends[*group as usize + 1] += 1);
@@ -93,6 +93,7 @@ impl<F: OfRun> Accumulator for Runs<F> {
     fn write_state(&self, group: usize, state: &mut Vec<u8>) {
         debug_assert_eq!(self.ordered.len(), self.values.len(), "values are in order");
         let start = group.checked_sub(1).map_or(0, |before| self.ends[before]);
+        debug_assert!(start <= self.ends[group], "a group's values lie side by side");
         match &self.ordered[start..self.ends[group]] {
             [] => state.push(MISSING),
             values => {

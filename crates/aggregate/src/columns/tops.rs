@@ -72,6 +72,7 @@ impl Tops {
         }
         self.kept_bytes += new.bytes();
         kept.insert(at, new);
+        debug_assert!(kept.len() <= self.most, "the others are not kept");
     }
 }
 

@@ -3,16 +3,17 @@
 //! Rows of one input have the same number of columns; a row that has not is malformed, for most often a
 //! separator was not quoted. Blank lines are passed over.
 
-use std::io::Read;
+use std::io::{Empty, Read};
 
 use forebay_aggregate::Value;
-use forebay_aggregate::names::similar;
 use serde::{Deserialize, Serialize};
 
+use super::blocks::{Blocks, Quoting};
 use super::format::Column;
+use super::header::place_of;
 use super::rfc4180::{self, Field};
-use super::window::{LineEnd, Window};
-use super::{Pair, Position, Rows, Source, Trouble, TroubleKind};
+use super::window::{Block, LineEnd, Window};
+use super::{BlockRows, Pair, Position, Rows, Source, Trouble, TroubleKind};
 use crate::output::counted;
 
 /// What separates columns.
@@ -145,6 +146,15 @@ impl<R: Read> Delimited<R> {
         }
     }
 
+    /// The rows behind those that were read, as blocks of about this length.
+    pub(crate) fn into_blocks(self, block_bytes: usize) -> Blocks<R> {
+        let quoting = match self.dialect {
+            Dialect::Csv => Quoting::Quoted(self.dialect.separator()),
+            Dialect::Tsv => Quoting::Plain,
+        };
+        Blocks::new(self.window, quoting, block_bytes)
+    }
+
     /// What reading on needs.
     pub(crate) fn head(&self) -> Head {
         Head {
@@ -248,6 +258,12 @@ impl<R: Read> Delimited<R> {
     }
 }
 
+impl BlockRows for Delimited<Empty> {
+    fn begin(&mut self, block: Block) -> Vec<u8> {
+        std::mem::replace(&mut self.window, Window::over(block)).into_bytes()
+    }
+}
+
 impl<R: Read> Rows for Delimited<R> {
     #[inline]
     fn advance(&mut self) -> Result<bool, Trouble> {
@@ -334,29 +350,5 @@ fn rfc4180_text<R: Read>(window: &Window<R>, field: Field, out: &mut Vec<u8>) {
         rfc4180::unescape(text, out);
     } else {
         out.extend_from_slice(text);
-    }
-}
-
-fn place_of(column: &Column, names: Option<&[String]>) -> Result<usize, Trouble> {
-    match (column, names) {
-        (Column::Place(place), _) => Ok(*place),
-        (Column::Name(_), None) => Ok(0),
-        (Column::Name(name), Some(names)) => place_of_name(name, names),
-    }
-}
-
-fn place_of_name(name: &str, names: &[String]) -> Result<usize, Trouble> {
-    let mut places = names.iter().enumerate().filter(|(_, found)| *found == name).map(|(place, _)| place);
-    match (places.next(), places.next()) {
-        (Some(place), None) => Ok(place),
-        (Some(place), Some(other)) => Err(TroubleKind::bad(format!(
-            "columns {} and {} are both called {name:?}; name the one you mean by its number",
-            place + 1,
-            other + 1
-        ))),
-        (None, _) => Err(TroubleKind::bad(match similar(name, names.iter().map(String::as_str)) {
-            Some(other) => format!("no column is called {name:?}; did you mean {other:?}?"),
-            None => format!("no column is called {name:?}; the first row has {}", names.join(", ")),
-        })),
     }
 }

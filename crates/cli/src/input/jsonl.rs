@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::io::Read;
+use std::io::{Empty, Read};
 use std::ops::Range;
 
 use forebay_aggregate::names::similar;
@@ -12,8 +12,9 @@ use memchr::memchr;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::window::Window;
-use super::{Pair, Position, Rows, Source, Trouble, TroubleKind};
+use super::blocks::{Blocks, Quoting};
+use super::window::{Block, Window};
+use super::{BlockRows, Pair, Position, Rows, Source, Trouble, TroubleKind};
 
 /// See the module.
 pub(crate) struct Jsonl<R> {
@@ -76,6 +77,11 @@ impl<R: Read> Jsonl<R> {
         })
     }
 
+    /// The rows behind those that were read, as blocks of about this length.
+    pub(crate) fn into_blocks(self, block_bytes: usize) -> Blocks<R> {
+        Blocks::new(self.window, Quoting::Plain, block_bytes)
+    }
+
     /// What a field stands for.
     fn text(&self, at: usize) -> Option<&[u8]> {
         let place = match &self.fields[at].found {
@@ -90,6 +96,12 @@ impl<R: Read> Jsonl<R> {
     fn wanted(&self, at: usize) -> Result<&[u8], Trouble> {
         let missing = || TroubleKind::bad(format!("the object has no field {:?}", self.fields[at].name));
         self.text(at).ok_or_else(missing)
+    }
+}
+
+impl BlockRows for Jsonl<Empty> {
+    fn begin(&mut self, block: Block) -> Vec<u8> {
+        std::mem::replace(&mut self.window, Window::over(block)).into_bytes()
     }
 }
 

@@ -3,9 +3,11 @@
 //! A [`Source`] lends one key and value at a time out of its [`window::Window`], so that a record costs no
 //! allocation. After a bad record the source stands at the next one; the caller decides whether to go on.
 
+pub(crate) mod blocks;
 pub(crate) mod delimited;
 pub(crate) mod fixed;
 pub(crate) mod format;
+pub(crate) mod header;
 pub(crate) mod jsonl;
 pub(crate) mod lines;
 pub(crate) mod open;
@@ -65,6 +67,12 @@ pub(crate) trait Rows {
 
     /// Where what comes behind it begins.
     fn end(&self) -> u64;
+}
+
+/// Rows of blocks, one block after the other.
+pub(crate) trait BlockRows: Rows {
+    /// Begins a block; returns the memory of the one before.
+    fn begin(&mut self, block: window::Block) -> Vec<u8>;
 }
 
 /// Why there is no next record. Boxed, to keep the good case small.

@@ -9,7 +9,7 @@
 
 use std::io::Read;
 
-use memchr::{memchr, memchr2, memchr2_iter};
+use memchr::{memchr, memchr2, memchr2_iter, memchr3};
 
 use super::window::{LineEnd, Window};
 use super::{Trouble, TroubleKind};
@@ -133,6 +133,45 @@ fn quoted_field<R: Read>(
                     }
                 };
             }
+        }
+    }
+}
+
+/// Where a row ends.
+pub(super) enum RowEnd {
+    At(usize),
+    /// Behind its first line; so many bytes tell what is wrong.
+    Malformed {
+        first_line: usize,
+        seen: usize,
+    },
+}
+
+/// Where the row ends that `bytes` begin with, as [`split_quoted`] finds it. `None` where more bytes are needed to tell.
+pub(super) fn row_end(bytes: &[u8], separator: u8, line_end: u8) -> Option<RowEnd> {
+    let first_line = memchr(line_end, bytes)? + 1;
+    let stray = stray(line_end);
+    let mut at = 0;
+    loop {
+        // What ends the field, or is not where it should be.
+        let mut end = at;
+        if *bytes.get(at)? == b'"' {
+            end = at + 1;
+            loop {
+                end += memchr(b'"', &bytes[end..])? + 1;
+                if *bytes.get(end)? != b'"' {
+                    break;
+                }
+                end += 1;
+            }
+        } else {
+            end += memchr3(separator, line_end, stray, &bytes[at..])?;
+        }
+        match bytes[end] {
+            byte if byte == separator => at = end + 1,
+            byte if byte == line_end => return Some(RowEnd::At(end + 1)),
+            b'\r' if *bytes.get(end + 1)? == line_end => return Some(RowEnd::At(end + 2)),
+            _ => return Some(RowEnd::Malformed { first_line, seen: end + 1 }),
         }
     }
 }

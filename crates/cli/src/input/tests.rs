@@ -363,6 +363,56 @@ proptest! {
     }
 }
 
+/// Rows and what is wrong with some, each with its number and place.
+fn placed(rows: &mut impl Rows, before: u64, seen: &mut Vec<String>) {
+    loop {
+        let outcome = rows.advance();
+        let at = rows.position();
+        let text = match &outcome {
+            Ok(false) => return,
+            Ok(true) => String::from_utf8_lossy(rows.column(0).unwrap_or_default()).into_owned(),
+            Err(trouble) => format!("bad: {}", reason(trouble)),
+        };
+        seen.push(format!("{}@{} {text}", before + at.number, at.offset));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None,
+        rng_seed: RngSeed::Fixed(8),
+        ..ProptestConfig::with_cases(2000)
+    })]
+
+    /// Whatever a text is, its blocks have its rows and its faults, at their places.
+    #[test]
+    fn blocks_are_what_the_input_is(
+        text in "(a|b|\"|\"\"|,|\t|\r|\n|\r\n|\"x\ny\"){0,40}",
+        block_bytes in 1_usize..40,
+        at_once in 1_usize..30,
+    ) {
+        let bytes = text.as_bytes();
+        for dialect in [Dialect::Csv, Dialect::Tsv] {
+            let first = Delimited::with_columns(Window::new(bytes), dialect, Header::Absent, &[(&Column::Place(0), "")]);
+            let mut first = first.unwrap();
+            while !first.head().is_known() && !matches!(first.advance(), Ok(false)) {}
+            let head = first.head();
+            let mut whole = Delimited::behind(Window::new(bytes), dialect, &head, [""]);
+            let mut expected = Vec::new();
+            placed(&mut whole, 0, &mut expected);
+            let window = Window::with_sizes(Trickle { bytes, at_once }, 3, 1 << 20);
+            let mut blocks = Delimited::behind(window, dialect, &head, [""]).into_blocks(block_bytes);
+            let (mut seen, mut number) = (Vec::new(), 0);
+            while let Some(block) = blocks.next(Vec::new()).unwrap() {
+                let mut rows = Delimited::behind(Window::over(block), dialect, &head, [""]);
+                placed(&mut rows, number, &mut seen);
+                number += Rows::position(&rows).number;
+            }
+            prop_assert_eq!(seen, expected);
+        }
+    }
+}
+
 /// A stray quote in the first row had all of the input read into memory, in search of another.
 #[test]
 fn a_quote_inside_of_a_field_does_not_hold_up_the_first_row() {

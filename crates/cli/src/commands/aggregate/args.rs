@@ -14,7 +14,8 @@ Groups:
   ngram:N            N words that follow each other in a file
   kmer:K             K bases of FASTA or FASTQ, up to 64; of a k-mer and its reverse complement the lesser
   column:C[,C...]    columns of csv, tsv, jsonl or Parquet, by name or, but for jsonl, by number from 1;
-                     a name that holds a comma or a colon stands in double quotes
+                     a name that holds a comma or a colon stands in double quotes; values are told
+                     apart by their texts, so 1 and 1.0 are two groups
 Inputs that are gzip or zstd data are unpacked.
 
 Examples:
@@ -40,7 +41,7 @@ pub(crate) struct AggregateArgs {
     /// What each group is asked for, such as count,sum:amount; --help lists the functions [default: count]
     #[arg(long = "fn", value_name = "F[,F...]", action = ArgAction::Append)]
     pub(super) functions: Vec<String>,
-    /// How columns are written: csv, tsv, jsonl, parquet [default: as the name of the file says]
+    /// How columns are written in all inputs: csv, tsv, jsonl, parquet [default: as each file's name says]
     #[arg(long, value_parser = str::parse::<RowFormat>)]
     pub(super) format: Option<RowFormat>,
     /// The first row of csv or tsv names the columns; so it does where a column is given by name
@@ -97,7 +98,7 @@ pub(crate) struct AggregateArgs {
     /// With --store: add to groups that were rescued from a damaged database, though some or files' names may be lost
     #[arg(long, requires = "store")]
     pub(super) despite_losses: bool,
-    /// How many threads work on the groups [default: as many as there are cores, 4 at most]
+    /// How many threads read, group and write [default: as many as there are cores; 4 at most but for columns]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     pub(super) threads: Option<u16>,
     /// Count malformed records and go on; a value that a function refuses is none for that function

@@ -18,15 +18,20 @@ use crate::failure::Failure;
 const MEMORY_BYTES: u64 = 512 << 20;
 /// What the program takes besides groups, measured: itself, its threads, what it reads and writes with,
 const PROGRAM_BYTES: u64 = 4 << 20;
-/// pages of Parquet that are read,
+/// what each thread more reads with,
+const READER_BYTES: u64 = 2 << 20;
+/// pages of Parquet that each of them reads,
 const PARQUET_READ_BYTES: u64 = 4 << 20;
-/// a row group that is written,
+/// row groups that are written, each by a thread.
 const PARQUET_WRITTEN_BYTES: u64 = 20 << 20;
 /// and a batch of partial states.
 const PARTIAL_BYTES: u64 = 4 << 20;
+/// A thread more reads, or makes what is written, for so much memory.
+const READER_MEMORY_BYTES: u64 = 24 << 20;
+const ENCODER_MEMORY_BYTES: u64 = 128 << 20;
 /// The least memory that a store works in.
 const STORE_BYTES_MIN: u64 = 64 << 20;
-/// The one thread that reads and adds keeps no more than these busy.
+/// Where one thread reads and adds, it keeps no more than these busy.
 const THREADS_OF_USE: usize = 4;
 
 /// Whether these groups go together with everything else that is asked.
@@ -62,21 +67,34 @@ pub(super) fn means(args: &AggregateArgs, common: &Common) -> Result<Means, Fail
         )));
     }
     let cores = thread::available_parallelism().map_or(1, usize::from);
+    let is_of_columns = matches!(&args.by, Some(By::Columns(_)));
+    let of_use = if is_of_columns && args.store.is_none() { cores } else { cores.min(THREADS_OF_USE) };
+    let threads = args.threads.map_or(of_use, usize::from);
+    let for_each = |bytes: u64| usize::try_from(memory / bytes).unwrap_or(usize::MAX);
+    let readers = if is_of_columns && args.store.is_none() { threads } else { 1 };
+    let readers = readers.min(for_each(READER_MEMORY_BYTES)).max(1);
+    let encoders = (threads - 1).min(for_each(ENCODER_MEMORY_BYTES));
     // Groups have the least memory in any case, though the program takes more than what is left.
-    let groups = memory.saturating_sub(program_bytes(args)).max(MEMORY_BYTES_MIN);
+    let program_bytes = program_bytes(args, readers as u64, encoders as u64);
+    let groups = memory.saturating_sub(program_bytes).max(MEMORY_BYTES_MIN);
     Ok(Means {
         memory_bytes: usize::try_from(groups).unwrap_or(usize::MAX),
-        threads: args.threads.map_or(cores.min(THREADS_OF_USE), usize::from),
+        threads,
+        readers,
+        encoders,
         temp: args.temp.clone().unwrap_or_else(std::env::temp_dir),
     })
 }
 
 /// What the program takes besides groups.
-fn program_bytes(args: &AggregateArgs) -> u64 {
+fn program_bytes(args: &AggregateArgs, readers: u64, encoders: u64) -> u64 {
     let format = |path: &PathBuf| args.format.or_else(|| RowFormat::of(path));
     let is_read = args.files.iter().any(|path| format(path) == Some(RowFormat::Parquet));
     let is_written = args.out.as_deref().and_then(Style::of) == Some(Style::Parquet);
     let used = |is_used, bytes| if is_used { bytes } else { 0 };
-    let parquet = used(is_read, PARQUET_READ_BYTES) + used(is_written, PARQUET_WRITTEN_BYTES);
-    PROGRAM_BYTES + parquet + used(args.partial || args.merge, PARTIAL_BYTES)
+    PROGRAM_BYTES
+        + (readers - 1) * READER_BYTES
+        + used(is_read, readers * PARQUET_READ_BYTES)
+        + used(is_written, (1 + encoders) * PARQUET_WRITTEN_BYTES)
+        + used(args.partial || args.merge, PARTIAL_BYTES)
 }

@@ -1,223 +1,205 @@
-//! Groups as a Parquet file: what they are grouped by as text, what they come to as numbers, truths or text.
-//!
-//! 1. Rows gather column by column.
-//! 2. This many make a row group, compressed with snappy.
+//! Groups as a Parquet file: what they are grouped by as text, what they come to as numbers, truths or text. Some make a
+//! row group, compressed with snappy.
 
 use std::fs::File;
+use std::mem;
 use std::path::Path;
 use std::sync::Arc;
 
+use arrow_array::types::{Decimal128Type, Float64Type, Int64Type};
+use arrow_array::{ArrayRef, BooleanArray, PrimitiveArray, StringArray};
+use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow_schema::{DataType, Field, Schema};
 use forebay::Error;
 use forebay_aggregate::Value;
-use parquet::basic::{Compression, LogicalType, Repetition, Type as PhysicalType};
-use parquet::data_type::{
-    BoolType, ByteArray, ByteArrayType, DoubleType, FixedLenByteArray, FixedLenByteArrayType, Int64Type,
-};
+use parquet::arrow::ArrowSchemaConverter;
+use parquet::arrow::arrow_writer::{ArrowColumnChunk, ArrowRowGroupWriterFactory, compute_leaves};
+use parquet::basic::Compression;
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
-use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
-use parquet::schema::types::Type;
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::types::ColumnPath;
 
+use super::cells::{Cells, Column, Texts};
 use super::kinds::{DECIMAL_DIGITS, Kind, units};
 
-/// A row group has this many rows, or fewer where their texts come to this many bytes.
-const GROUP_ROWS: usize = 64 << 10;
-const GROUP_BYTES: usize = 8 << 20;
-const DECIMAL_BYTES: i32 = 16;
+/// A row group has this many rows, or fewer where they take this many bytes.
+pub(super) const GROUP_ROWS: usize = 64 << 10;
+pub(super) const GROUP_BYTES: usize = 8 << 20;
 
-/// See the module.
-pub(super) struct Columnar {
-    writer: SerializedFileWriter<File>,
-    columns: Vec<Column>,
-    rows: usize,
-    bytes: usize,
-}
+/// The file.
+pub(super) struct Columnar(SerializedFileWriter<File>);
 
-/// The values of a column in a row group, without those that are missing.
-struct Column {
-    name: String,
-    /// 1 for a value, 0 for none.
-    levels: Vec<i16>,
-    cells: Cells,
-}
-
-enum Cells {
-    Text(Vec<ByteArray>),
-    Int(Vec<i64>),
-    Float(Vec<f64>),
-    Truth(Vec<bool>),
-    /// Digits behind the point, and units.
-    Decimal(u8, Vec<FixedLenByteArray>),
+/// What makes row groups of cells.
+pub(super) struct Groups {
+    fields: Vec<(Arc<Field>, Kind)>,
+    factory: ArrowRowGroupWriterFactory,
 }
 
 impl Columnar {
     /// Begins a file of these columns.
-    pub(super) fn begin(file: File, names: &[String], kinds: &[Kind]) -> Result<Self, Error> {
-        let columns: Vec<Column> =
-            names.iter().zip(kinds).map(|(name, kind)| Column::new(name.clone(), *kind)).collect();
-        let fields = columns.iter().zip(kinds).map(|(column, kind)| column.field(*kind).map(Arc::new));
-        let schema = fields
-            .collect::<Result<Vec<_>, _>>()
-            .and_then(|fields| Type::group_type_builder("groups").with_fields(fields).build())
-            .map_err(|error| refusal(&error))?;
-        let properties = WriterProperties::builder()
+    pub(super) fn begin(file: File, names: &[String], kinds: &[Kind]) -> Result<(Self, Groups), Error> {
+        let mut properties = WriterProperties::builder()
             .set_compression(Compression::SNAPPY)
-            .set_created_by(concat!("forebay ", env!("CARGO_PKG_VERSION")).into())
-            .build();
-        let writer = SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties))
-            .map_err(|error| refusal(&error))?;
-        Ok(Self { writer, columns, rows: 0, bytes: 0 })
-    }
-
-    /// Adds a row.
-    pub(super) fn row(&mut self, cells: &[Value<'_>], path: &Path) -> Result<(), Error> {
-        for (column, cell) in self.columns.iter_mut().zip(cells) {
-            self.bytes += column.push(cell)?;
-        }
-        self.rows += 1;
-        if self.rows == GROUP_ROWS || self.bytes >= GROUP_BYTES { self.flush(path) } else { Ok(()) }
-    }
-
-    /// Writes what has gathered.
-    fn flush(&mut self, path: &Path) -> Result<(), Error> {
-        if self.rows == 0 {
-            return Ok(());
-        }
-        (self.rows, self.bytes) = (0, 0);
-        let mut write = || {
-            let mut group = self.writer.next_row_group()?;
-            for column in &mut self.columns {
-                if let Some(writer) = group.next_column()? {
-                    column.write(writer)?;
-                }
+            .set_created_by(concat!("forebay ", env!("CARGO_PKG_VERSION")).into());
+        for (name, kind) in names.iter().zip(kinds) {
+            // Hardly any of them comes again.
+            if *kind == Kind::Float {
+                let path = ColumnPath::from(vec![name.clone()]);
+                properties = properties.set_column_dictionary_enabled(path, false);
             }
+        }
+        let field =
+            |(name, kind): (&String, &Kind)| (Arc::new(Field::new(name, data_type(*kind), true)), *kind);
+        let fields: Vec<_> = names.iter().zip(kinds).map(field).collect();
+        let schema = Schema::new(fields.iter().map(|(field, _)| Arc::clone(field)).collect::<Vec<_>>());
+        let begin = || {
+            let written = ArrowSchemaConverter::new().schema_root("groups").convert(&schema)?;
+            SerializedFileWriter::new(file, written.root_schema_ptr(), Arc::new(properties.build()))
+        };
+        let writer = begin().map_err(|error| Error::invalid(error.to_string()))?;
+        let factory = ArrowRowGroupWriterFactory::new(&writer, Arc::new(schema.clone()));
+        Ok((Self(writer), Groups { fields, factory }))
+    }
+
+    /// Appends a row group.
+    pub(super) fn append(&mut self, chunks: Vec<ArrowColumnChunk>, path: &Path) -> Result<(), Error> {
+        let append = || {
+            let mut group = self.0.next_row_group()?;
+            chunks.into_iter().try_for_each(|chunk| chunk.append_to_row_group(&mut group))?;
             group.close().map(drop)
         };
-        write().map_err(|error| failure(path, error))
+        append().map_err(|error| failure(path, error))
     }
 
     /// Ends the file.
-    pub(super) fn finish(mut self, path: &Path) -> Result<(), Error> {
-        self.flush(path)?;
-        self.writer.close().map(drop).map_err(|error| failure(path, error))
+    pub(super) fn finish(self, path: &Path) -> Result<(), Error> {
+        self.0.close().map(drop).map_err(|error| failure(path, error))
     }
 }
 
-impl Column {
-    fn new(name: String, kind: Kind) -> Self {
-        let cells = match kind {
-            Kind::Text => Cells::Text(Vec::new()),
-            Kind::Int => Cells::Int(Vec::new()),
-            Kind::Float => Cells::Float(Vec::new()),
-            Kind::Truth => Cells::Truth(Vec::new()),
-            Kind::Decimal(scale) => Cells::Decimal(scale, Vec::new()),
-        };
-        Self { name, levels: Vec::new(), cells }
-    }
-
-    fn field(&self, kind: Kind) -> Result<Type, ParquetError> {
-        let (physical, logical) = match kind {
-            Kind::Text => (PhysicalType::BYTE_ARRAY, Some(LogicalType::String)),
-            Kind::Int => (PhysicalType::INT64, None),
-            Kind::Float => (PhysicalType::DOUBLE, None),
-            Kind::Truth => (PhysicalType::BOOLEAN, None),
-            Kind::Decimal(scale) => {
-                let logical = LogicalType::decimal(i32::from(scale), DECIMAL_DIGITS as i32);
-                (PhysicalType::FIXED_LEN_BYTE_ARRAY, Some(logical))
-            }
-        };
-        let field = Type::primitive_type_builder(&self.name, physical)
-            .with_repetition(Repetition::OPTIONAL)
-            .with_logical_type(logical);
-        match kind {
-            Kind::Decimal(scale) => field
-                .with_length(DECIMAL_BYTES)
-                .with_precision(DECIMAL_DIGITS as i32)
-                .with_scale(i32::from(scale))
-                .build(),
-            _ => field.build(),
+impl Groups {
+    /// The columns of a row group.
+    pub(super) fn encode(&self, cells: &mut Cells) -> Result<Vec<ArrowColumnChunk>, Error> {
+        let failed = |error: ParquetError| Error::invalid(error.to_string());
+        let writers = self.factory.create_column_writers(0).map_err(failed)?;
+        let columns = self.fields.iter().zip(cells.columns_mut());
+        let mut chunks = Vec::new();
+        for (((field, kind), column), mut writer) in columns.zip(writers) {
+            let array = array(field.name(), *kind, column)?;
+            let write = || {
+                compute_leaves(field, &array)?.iter().try_for_each(|leaf| writer.write(leaf))?;
+                writer.close()
+            };
+            chunks.push(write().map_err(failed)?);
         }
-    }
-
-    /// Adds a cell, and tells about how many bytes it takes.
-    fn push(&mut self, cell: &Value<'_>) -> Result<usize, Error> {
-        self.levels.push(i16::from(*cell != Value::Null));
-        match (&mut self.cells, cell) {
-            (_, Value::Null) => {}
-            (Cells::Int(cells), Value::I64(value)) => cells.push(*value),
-            (Cells::Decimal(scale, cells), cell) => {
-                let text = cell.to_text();
-                let units = units(&text, *scale).ok_or_else(|| {
-                    let text = String::from_utf8_lossy(&text);
-                    Error::invalid(format!(
-                        "{}: {text} has more than {DECIMAL_DIGITS} digits, of which {scale} stand after the point; \
-                         write .csv or .jsonl",
-                        self.name
-                    ))
-                })?;
-                cells.push(ByteArray::from(units.to_be_bytes().to_vec()).into());
-                return Ok(DECIMAL_BYTES as usize);
-            }
-            (Cells::Int(cells), Value::I128(value)) if i64::try_from(*value).is_ok() => {
-                cells.push(*value as i64)
-            }
-            (Cells::Float(cells), Value::I128(_) | Value::F32(_) | Value::Decimal(_)) => {
-                cells.push(cell.as_f64().unwrap_or(f64::NAN));
-            }
-            (Cells::Float(cells), Value::F64(value)) => cells.push(*value),
-            (Cells::Float(cells), Value::I64(value)) => cells.push(*value as f64),
-            (Cells::Truth(cells), Value::Bool(value)) => cells.push(*value),
-            (Cells::Text(cells), cell) => {
-                let text = cell.to_text();
-                if std::str::from_utf8(&text).is_err() {
-                    return Err(Error::invalid(format!(
-                        "{}: {:?} is not UTF-8, as texts of Parquet are; write .csv or .jsonl",
-                        self.name,
-                        String::from_utf8_lossy(&text[..text.len().min(64)])
-                    )));
-                }
-                cells.push(text.into_owned().into());
-                return Ok(cells.last().map_or(0, ByteArray::len));
-            }
-            (_, cell) => {
-                let text = String::from_utf8_lossy(&cell.to_text()).into_owned();
-                return Err(Error::invalid(format!("{}: {text} is not of the column's type", self.name)));
-            }
-        }
-        Ok(size_of::<i64>())
-    }
-
-    fn write(&mut self, mut writer: SerializedColumnWriter<'_>) -> Result<(), ParquetError> {
-        let levels = Some(&self.levels[..]);
-        match &mut self.cells {
-            Cells::Text(cells) => {
-                writer.typed::<ByteArrayType>().write_batch(cells, levels, None)?;
-                cells.clear();
-            }
-            Cells::Int(cells) => {
-                writer.typed::<Int64Type>().write_batch(cells, levels, None)?;
-                cells.clear();
-            }
-            Cells::Float(cells) => {
-                writer.typed::<DoubleType>().write_batch(cells, levels, None)?;
-                cells.clear();
-            }
-            Cells::Decimal(_, cells) => {
-                writer.typed::<FixedLenByteArrayType>().write_batch(cells, levels, None)?;
-                cells.clear();
-            }
-            Cells::Truth(cells) => {
-                writer.typed::<BoolType>().write_batch(cells, levels, None)?;
-                cells.clear();
-            }
-        }
-        self.levels.clear();
-        writer.close()
+        Ok(chunks)
     }
 }
 
-fn refusal(error: &ParquetError) -> Error {
-    Error::invalid(error.to_string())
+fn data_type(kind: Kind) -> DataType {
+    match kind {
+        Kind::Text => DataType::Utf8,
+        Kind::Int => DataType::Int64,
+        Kind::Float => DataType::Float64,
+        Kind::Truth => DataType::Boolean,
+        Kind::Decimal(scale) => DataType::Decimal128(DECIMAL_DIGITS as u8, scale as i8),
+    }
+}
+
+/// A column as an array of its kind.
+fn array(name: &str, kind: Kind, column: &mut Column) -> Result<ArrayRef, Error> {
+    let values = match column {
+        Column::Texts(texts) => return strings(name, mem::take(texts)),
+        Column::Values(values) => mem::take(values),
+    };
+    let nulls: NullBuffer = values.iter().map(|value| *value != Value::Null).collect();
+    let refused = |cell: &Value<'_>| {
+        let text = String::from_utf8_lossy(&cell.to_text()).into_owned();
+        Error::invalid(format!("{name}: {text} is not of the column's type"))
+    };
+    Ok(match kind {
+        Kind::Text => {
+            let mut texts = Texts::default();
+            for value in &values {
+                texts.push((*value != Value::Null).then(|| value.to_text()).as_deref());
+            }
+            return strings(name, texts);
+        }
+        Kind::Int => {
+            let int = |cell: &Value<'_>| match cell {
+                Value::Null => Ok(0),
+                Value::I64(value) => Ok(*value),
+                Value::I128(value) => i64::try_from(*value).map_err(|_| refused(cell)),
+                cell => Err(refused(cell)),
+            };
+            let ints: Vec<i64> = values.iter().map(int).collect::<Result<_, _>>()?;
+            Arc::new(PrimitiveArray::<Int64Type>::new(ScalarBuffer::from(ints), Some(nulls)))
+        }
+        Kind::Float => {
+            let float = |cell: &Value<'_>| match cell {
+                Value::Null => Ok(0.0),
+                Value::F64(value) => Ok(*value),
+                Value::I64(value) => Ok(*value as f64),
+                Value::I128(_) | Value::F32(_) | Value::Decimal(_) => Ok(cell.as_f64().unwrap_or(f64::NAN)),
+                cell => Err(refused(cell)),
+            };
+            let floats: Vec<f64> = values.iter().map(float).collect::<Result<_, _>>()?;
+            Arc::new(PrimitiveArray::<Float64Type>::new(ScalarBuffer::from(floats), Some(nulls)))
+        }
+        Kind::Truth => {
+            let truth = |cell: &Value<'_>| match cell {
+                Value::Null => Ok(false),
+                Value::Bool(value) => Ok(*value),
+                cell => Err(refused(cell)),
+            };
+            let truths = values.iter().map(truth).collect::<Result<Vec<bool>, _>>()?;
+            Arc::new(BooleanArray::new(BooleanBuffer::from(truths), Some(nulls)))
+        }
+        Kind::Decimal(scale) => {
+            let decimals: Vec<i128> =
+                values.iter().map(|cell| decimal(name, cell, scale)).collect::<Result<_, _>>()?;
+            let array = PrimitiveArray::<Decimal128Type>::new(ScalarBuffer::from(decimals), Some(nulls));
+            Arc::new(array.with_data_type(data_type(kind)))
+        }
+    })
+}
+
+/// A number in units of its column's last digit.
+fn decimal(name: &str, cell: &Value<'_>, scale: u8) -> Result<i128, Error> {
+    if *cell == Value::Null {
+        return Ok(0);
+    }
+    let text = cell.to_text();
+    units(&text, scale).ok_or_else(|| {
+        let text = String::from_utf8_lossy(&text);
+        Error::invalid(format!(
+            "{name}: {text} has more than {DECIMAL_DIGITS} digits, of which {scale} stand after the point; write .csv \
+             or .jsonl"
+        ))
+    })
+}
+
+/// Texts as what Parquet has: Unicode.
+fn strings(name: &str, texts: Texts) -> Result<ArrayRef, Error> {
+    let is_unicode = |text: Option<&[u8]>| text.is_none_or(|text| std::str::from_utf8(text).is_ok());
+    // All at once first: there may be none but letters of a byte.
+    if !texts.bytes.is_ascii()
+        && let Some(row) = (0..texts.ends.len()).find(|row| !is_unicode(texts.get(*row)))
+    {
+        let text = texts.get(row).unwrap_or_default();
+        return Err(Error::invalid(format!(
+            "{name}: {:?} is not UTF-8, as texts of Parquet are; write .csv or .jsonl",
+            String::from_utf8_lossy(&text[..text.len().min(64)])
+        )));
+    }
+    let long = |_| Error::invalid(format!("{name}: the texts of a row group are too long together"));
+    let ends = std::iter::once(&0).chain(&texts.ends).map(|end| i32::try_from(*end));
+    let offsets = ends.collect::<Result<Vec<i32>, _>>().map_err(long)?;
+    let nulls: NullBuffer = texts.nulls.iter().map(|is_null| !is_null).collect();
+    let (offsets, bytes) = (OffsetBuffer::new(ScalarBuffer::from(offsets)), Buffer::from_vec(texts.bytes));
+    let strings = StringArray::try_new(offsets, bytes, Some(nulls));
+    strings.map(|strings| Arc::new(strings) as ArrayRef).map_err(|error| Error::invalid(error.to_string()))
 }
 
 /// A failure to write to `path`.

@@ -4,10 +4,8 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use forebay_aggregate::columns::Rows as Batched;
-
-use super::batch::{Batch, Row};
 use super::by::Table;
+use super::crew;
 use super::engine::{Engine, Measure};
 use super::inputs::{Input, Inputs, OnBad};
 use super::reached::{Extent, Place, Separator, State};
@@ -16,10 +14,12 @@ use super::row_format::RowFormat;
 use crate::failure::Failure;
 use crate::input::delimited::{Delimited, Dialect, Header};
 use crate::input::format::Column;
+use crate::input::header::untold_header;
 use crate::input::jsonl::Jsonl;
-use crate::input::parquet::{ParquetBatches, ParquetRows};
+use crate::input::parquet::ParquetRows;
 use crate::input::window::Window;
 use crate::input::{Position, Rows, Trouble, TroubleKind};
+use crate::progress::Progress;
 use forebay_aggregate::group_key as keys;
 
 /// What rows are read as.
@@ -44,6 +44,16 @@ impl Reading {
         }
     }
 
+    /// What is wrong with a file, and, where its name tells another format than it is read as, that.
+    pub(super) fn blame(&self, path: &Path, failure: Failure) -> Failure {
+        match (failure, self.format, RowFormat::of(path)) {
+            (Failure::Work(reason), Some(asked), Some(named)) if asked != named => Failure::Work(format!(
+                "{reason}; it is read as {asked}, which --format says of all inputs, and its name says {named}"
+            )),
+            (failure, ..) => failure,
+        }
+    }
+
     /// Adds the rows of all inputs.
     pub(super) fn feed<A: Measure>(
         &self,
@@ -51,43 +61,83 @@ impl Reading {
         inputs: &mut Inputs<'_, '_>,
         engine: &mut Engine<A>,
     ) -> Result<(), Failure> {
-        let mut fields = Fields::new(table);
-        inputs.for_each(engine, |inputs, path, engine| {
-            let format = self.format_of(path)?;
-            let separator = if format == RowFormat::Parquet { Separator::File } else { Separator::Newline };
-            let Some(mut input) = inputs.open(path, engine, separator)? else { return Ok(()) };
-            if format == RowFormat::Parquet {
-                let columns = options(table)?;
-                let file = self.seekable(&mut input)?;
-                let progress = inputs.progress;
-                let read = |bytes| progress.read(bytes);
-                if matches!(engine, Engine::Gathering(_)) {
-                    let rows = ParquetBatches::open(file, &input.name, &columns, read)?;
-                    return gather_parquet(rows, table, &input, inputs, engine, &mut fields);
-                }
-                let rows = ParquetRows::open(file, &input.name, &columns, input.start, read)
-                    .inspect_err(|_| inputs.is_reached_noted = true)?;
-                return pump(Ok(rows), table, &input, inputs, engine, &mut fields, |_| State::Stateless);
-            }
-            let window: Window<Box<dyn Read + '_>> =
-                Window::behind(input.take(), input.start).with_tail(input.tail);
-            match format {
-                RowFormat::Delimited(dialect) => {
-                    let rows = self.delimited(window, dialect, &input.state, table)?;
-                    let state = |rows: &Delimited<_>| State::Rows(rows.head());
-                    pump(rows, table, &input, inputs, engine, &mut fields, state)
-                }
-                _ => {
-                    let rows = Jsonl::with_fields(window, table.columns.iter().cloned());
-                    pump(rows, table, &input, inputs, engine, &mut fields, |_| State::Stateless)
-                }
-            }
-        })?;
+        let fields = match engine {
+            Engine::Gathering(gatherer) => crew::gather(self, table, inputs, gatherer)?,
+            Engine::Storing(_) => self.store(table, inputs, engine)?,
+        };
         fields.check(table, engine)
     }
 
+    /// Adds the rows of all inputs to a store, which keeps how far each was read.
+    fn store<A: Measure>(
+        &self,
+        table: &Table,
+        inputs: &mut Inputs<'_, '_>,
+        engine: &mut Engine<A>,
+    ) -> Result<Fields, Failure> {
+        let mut fields = Fields::new(table);
+        inputs.for_each(engine, |inputs, path, engine| {
+            let read = self.store_file(path, table, inputs, engine, &mut fields);
+            read.map_err(|failure| self.blame(path, failure))
+        })?;
+        Ok(fields)
+    }
+
+    fn store_file<A: Measure>(
+        &self,
+        path: &Path,
+        table: &Table,
+        inputs: &mut Inputs<'_, '_>,
+        engine: &mut Engine<A>,
+        fields: &mut Fields,
+    ) -> Result<(), Failure> {
+        let format = self.format_of(path)?;
+        let separator = if format == RowFormat::Parquet { Separator::File } else { Separator::Newline };
+        let Some(mut input) = inputs.open(path, engine, separator)? else { return Ok(()) };
+        if format == RowFormat::Parquet {
+            let columns = options(table)?;
+            let file = self.seekable(&mut input)?;
+            let progress = inputs.progress;
+            let read = |bytes| progress.read(bytes);
+            let rows = ParquetRows::open(file, &input.name, &columns, input.start, read)
+                .inspect_err(|_| inputs.is_reached_noted = true)?;
+            return pump(Ok(rows), table, &input, inputs, engine, fields, |_| State::Stateless);
+        }
+        let window: Window<Box<dyn Read + Send + '_>> =
+            Window::behind(input.take(), input.start).with_tail(input.tail);
+        match format {
+            RowFormat::Delimited(dialect) => {
+                let mut rows = self.delimited(window, dialect, &input.state, table)?;
+                if let (State::Stateless, Ok(rows)) = (&input.state, &mut rows) {
+                    self.tell_untold_header(rows, &input.name, inputs.progress);
+                }
+                let state = |rows: &Delimited<_>| State::Rows(rows.head());
+                pump(rows, table, &input, inputs, engine, fields, state)
+            }
+            _ => {
+                let rows = Jsonl::with_fields(window, table.columns.iter().cloned());
+                pump(rows, table, &input, inputs, engine, fields, |_| State::Stateless)
+            }
+        }
+    }
+
+    /// Tells of a first row that is counted, and looks like a header.
+    pub(super) fn tell_untold_header<R: Read>(
+        &self,
+        rows: &mut Delimited<R>,
+        name: &str,
+        progress: &Progress,
+    ) {
+        // What is wrong with the row is told when it is read.
+        if !rows.head().is_known()
+            && let Ok(Some(row)) = rows.untold_header()
+        {
+            progress.remark(&untold_header(name, &row, "counted"));
+        }
+    }
+
     /// A Parquet file, or what comes from elsewhere or packed, as a file.
-    fn seekable(&self, input: &mut Input<'_>) -> Result<File, Failure> {
+    pub(super) fn seekable(&self, input: &mut Input<'_>) -> Result<File, Failure> {
         if let Some(file) = input.file.take() {
             return Ok(file);
         }
@@ -99,7 +149,7 @@ impl Reading {
         Ok(spool)
     }
 
-    fn delimited<R: Read>(
+    pub(super) fn delimited<R: Read>(
         &self,
         window: Window<R>,
         dialect: Dialect,
@@ -121,13 +171,13 @@ impl Reading {
 }
 
 /// The columns that are read, and the option that asks for each.
-fn options(table: &Table) -> Result<Vec<(Column, &'static str)>, Failure> {
+pub(super) fn options(table: &Table) -> Result<Vec<(Column, &'static str)>, Failure> {
     let option = |at: usize| if at < table.keys.len() { "--by" } else { "--fn" };
     let columns = table.columns.iter().enumerate();
     columns.map(|(at, name)| Ok((name.parse().map_err(Failure::Usage)?, option(at)))).collect()
 }
 
-fn header_failure(trouble: TroubleKind, name: &str) -> Failure {
+pub(super) fn header_failure(trouble: TroubleKind, name: &str) -> Failure {
     Failure::work(match trouble {
         TroubleKind::Bad(reason) => format!("{name}: {reason}"),
         TroubleKind::Read(error) => format!("cannot read {name}: {error}"),
@@ -135,7 +185,7 @@ fn header_failure(trouble: TroubleKind, name: &str) -> Failure {
 }
 
 /// Which columns were in any record.
-struct Fields {
+pub(super) struct Fields {
     records: u64,
     seen: Vec<bool>,
     /// What those may have been meant to be called that were not.
@@ -143,12 +193,12 @@ struct Fields {
 }
 
 impl Fields {
-    fn new(table: &Table) -> Self {
+    pub(super) fn new(table: &Table) -> Self {
         Self { records: 0, seen: vec![false; table.columns.len()], like: vec![None; table.columns.len()] }
     }
 
     /// Notes what rows of an input were without.
-    fn note(&mut self, rows: &impl Rows, records: u64) {
+    pub(super) fn note(&mut self, rows: &impl Rows, records: u64) {
         self.records += records;
         let mut absent = rows.absent().into_iter().peekable();
         for (place, seen) in self.seen.iter_mut().enumerate() {
@@ -160,9 +210,20 @@ impl Fields {
     }
 
     /// Notes rows that have all columns.
-    fn note_all(&mut self, records: u64) {
+    pub(super) fn note_all(&mut self, records: u64) {
         self.records += records;
         self.seen.iter_mut().for_each(|seen| *seen |= records > 0);
+    }
+
+    /// Notes what others noted.
+    pub(super) fn merge(&mut self, other: Self) {
+        self.records += other.records;
+        for (seen, other) in self.seen.iter_mut().zip(other.seen) {
+            *seen |= other;
+        }
+        for (like, other) in self.like.iter_mut().zip(other.like) {
+            *like = like.take().or(other);
+        }
     }
 
     /// Fails if some were in no record: a store, to which more may come, is only told.
@@ -196,41 +257,10 @@ fn pump<A: Measure, R: Rows>(
         inputs.is_reached_noted = true;
         header_failure(*trouble, &input.name)
     })?;
-    match engine {
-        Engine::Gathering(_) => gather(&mut rows, table, &input.name, inputs, engine)?,
-        Engine::Storing(_) => store(&mut rows, table, input, inputs, engine, &state)?,
-    }
+    store(&mut rows, table, input, inputs, engine, &state)?;
     let records = rows.position().number;
     fields.note(&rows, records - input.start.number);
     input.end(records, rows.left(), None, state(&rows), inputs, engine)
-}
-
-/// Adds rows by columns, some thousand together.
-fn gather<A: Measure>(
-    rows: &mut impl Rows,
-    table: &Table,
-    name: &str,
-    inputs: &mut Inputs<'_, '_>,
-    engine: &mut Engine<A>,
-) -> Result<(), Failure> {
-    let mut batch = Batch::new(table);
-    let mut adder = Adder { table, name, inputs, engine, key: Vec::new(), refused: Vec::new() };
-    loop {
-        let outcome = rows.advance();
-        let is_last = !matches!(outcome, Ok(true));
-        if !is_last {
-            batch.push(rows);
-        }
-        if is_last || batch.is_full() {
-            adder.add_all(&batch.rows()?, |at| batch.position(at))?;
-            batch.clear();
-        }
-        match outcome {
-            Ok(true) => {}
-            Ok(false) => return Ok(()),
-            Err(trouble) => adder.inputs.trouble(*trouble, name, rows.position())?,
-        }
-    }
 }
 
 /// Adds the rows of one input one by one, and notes how far that is.
@@ -262,54 +292,6 @@ fn store<A: Measure, R: Rows>(
             let at = Position { number: rows.position().number, offset: rows.end() };
             input.reach(place(at, rows), engine)?;
         }
-    }
-}
-
-/// Adds the rows of one Parquet input by columns.
-fn gather_parquet<A: Measure>(
-    mut rows: ParquetBatches<impl FnMut(u64)>,
-    table: &Table,
-    input: &Input<'_>,
-    inputs: &mut Inputs<'_, '_>,
-    engine: &mut Engine<A>,
-    fields: &mut Fields,
-) -> Result<(), Failure> {
-    let name = &input.name[..];
-    let mut adder = Adder { table, name, inputs, engine, key: Vec::new(), refused: Vec::new() };
-    loop {
-        match rows.advance() {
-            Ok(true) => adder.add_all(&rows.rows(table.keys.len())?, |at| rows.position(at))?,
-            Ok(false) => break,
-            Err(trouble) => return adder.inputs.trouble(*trouble, name, rows.behind()),
-        }
-    }
-    let records = rows.behind().number;
-    fields.note_all(records);
-    input.end(records, 0, None, State::Stateless, inputs, engine)
-}
-
-/// Adds rows that come by columns.
-struct Adder<'t, 'e, 'scope, 'env, A: Measure> {
-    table: &'t Table,
-    name: &'t str,
-    inputs: &'e mut Inputs<'scope, 'env>,
-    engine: &'e mut Engine<A>,
-    key: Vec<u8>,
-    refused: Vec<u32>,
-}
-
-impl<A: Measure> Adder<'_, '_, '_, '_, A> {
-    /// Adds rows. Those that are refused are added by themselves, so that it is told why.
-    fn add_all(&mut self, rows: &Batched<'_>, position: impl Fn(usize) -> Position) -> Result<(), Failure> {
-        let Self { table, name, inputs, engine, key, refused } = self;
-        if let Engine::Gathering(gatherer) = &mut **engine {
-            gatherer.add_rows(rows, refused)?;
-        }
-        inputs.count((rows.len() - refused.len()) as u64);
-        for at in refused.drain(..).map(|at| at as usize) {
-            add(&Row::of(rows, at, position(at)), table, key, name, inputs, engine)?;
-        }
-        Ok(())
     }
 }
 

@@ -3,7 +3,7 @@
 use forebay::limits::KEY_BYTES_MAX;
 use forebay_aggregate::functions::Count;
 
-use super::engine::Engine;
+use super::engine::{Engine, Sink};
 use super::inputs::{Input, Inputs};
 use super::labels::Labels;
 use super::means::Means;

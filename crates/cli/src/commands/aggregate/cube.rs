@@ -30,7 +30,8 @@ pub(super) fn derive<A: Aggregate>(
             break;
         }
         let used: usize = levels.iter().map(Held::memory_bytes).sum();
-        let share = Means { memory_bytes: means.memory_bytes.saturating_sub(used), ..means.clone() };
+        let left = means.memory_bytes.saturating_sub(used);
+        let share = Means { memory_bytes: left, readers: 1, ..means.clone() };
         let mut level = Level::new(&function, &share, groupings, &children);
         match levels.last() {
             None => finest.for_each(&mut |key, state| level.add_below(Grouping::FINEST, key, state))?,

@@ -17,6 +17,19 @@ use super::refused::Refused;
 use super::store::{Store, Storer};
 use crate::failure::Failure;
 
+/// What takes values and states of groups.
+pub(super) trait Sink<A: Aggregate> {
+    /// Adds one value to a key.
+    fn add<'v>(&mut self, key: &[u8], value: A::Input<'v>) -> Result<(), Refused>
+    where
+        A::Input<'v>: Copy;
+
+    /// Merges a state into a key's.
+    fn add_state(&mut self, key: &[u8], state: &[u8]) -> Result<(), Error>;
+
+    fn function(&self) -> &A;
+}
+
 /// A function that can be given rows and whose answers can be shown.
 pub(super) trait Measure: OverRows + Sized {
     /// What its answers are called.
@@ -24,7 +37,7 @@ pub(super) trait Measure: OverRows + Sized {
 
     /// Adds a row, of which `values` gives the columns.
     fn add_row<'a>(
-        engine: &mut Engine<Self>,
+        sink: &mut impl Sink<Self>,
         key: &[u8],
         values: impl Iterator<Item = Value<'a>>,
     ) -> Result<(), Refused>;
@@ -32,7 +45,7 @@ pub(super) trait Measure: OverRows + Sized {
     /// As [`add_row`](Self::add_row), but that each function passes over a value that it refuses. Returns how many did;
     /// nothing where the row is at fault for another reason.
     fn add_what_is_taken<'a>(
-        _engine: &mut Engine<Self>,
+        _sink: &mut impl Sink<Self>,
         _key: &[u8],
         _values: impl Iterator<Item = Value<'a>>,
     ) -> Result<Option<u64>, Error> {
@@ -50,11 +63,11 @@ impl Measure for Count {
 
     #[inline]
     fn add_row<'a>(
-        engine: &mut Engine<Self>,
+        sink: &mut impl Sink<Self>,
         key: &[u8],
         _values: impl Iterator<Item = Value<'a>>,
     ) -> Result<(), Refused> {
-        engine.add(key, ())
+        sink.add(key, ())
     }
 
     #[inline]
@@ -70,16 +83,16 @@ impl Measure for Composite {
     }
 
     fn add_row<'a>(
-        engine: &mut Engine<Self>,
+        sink: &mut impl Sink<Self>,
         key: &[u8],
         values: impl Iterator<Item = Value<'a>>,
     ) -> Result<(), Refused> {
         let row: smallvec::SmallVec<[Value<'_>; 8]> = values.collect();
-        engine.add(key, &row[..])
+        sink.add(key, &row[..])
     }
 
     fn add_what_is_taken<'a>(
-        engine: &mut Engine<Self>,
+        sink: &mut impl Sink<Self>,
         key: &[u8],
         values: impl Iterator<Item = Value<'a>>,
     ) -> Result<Option<u64>, Error> {
@@ -88,14 +101,13 @@ impl Measure for Composite {
         }
         let row: smallvec::SmallVec<[Value<'_>; 8]> = values.collect();
         let mut state = Vec::new();
-        let refused = engine.function().lift_what_is_taken(&row, &mut state);
-        engine.add_state(key, &state)?;
+        let refused = sink.function().lift_what_is_taken(&row, &mut state);
+        sink.add_state(key, &state)?;
         Ok(Some(refused))
     }
 
     fn answer(&self, state: &[u8], answers: &mut Vec<Value<'_>>) -> Result<(), Error> {
-        answers.extend(self.finish(state)?);
-        Ok(())
+        self.finish_into(state, answers)
     }
 }
 
@@ -112,33 +124,6 @@ impl<A: Aggregate> Engine<A> {
             Some(store) => Self::Storing(Box::new(Storer::new(store, function, means)?)),
             None => Self::Gathering(Box::new(Gatherer::new(function, means)?)),
         })
-    }
-
-    /// Adds one value to a key.
-    #[inline]
-    pub(super) fn add<'v>(&mut self, key: &[u8], value: A::Input<'v>) -> Result<(), Refused>
-    where
-        A::Input<'v>: Copy,
-    {
-        match self {
-            Self::Gathering(gatherer) => gatherer.add(key, value),
-            Self::Storing(storer) => storer.add(key, value),
-        }
-    }
-
-    /// Merges a state into a key's.
-    pub(super) fn add_state(&mut self, key: &[u8], state: &[u8]) -> Result<(), Error> {
-        match self {
-            Self::Gathering(gatherer) => gatherer.add_state(key, state),
-            Self::Storing(storer) => storer.add_state(key, state),
-        }
-    }
-
-    fn function(&self) -> &A {
-        match self {
-            Self::Gathering(gatherer) => gatherer.function(),
-            Self::Storing(storer) => storer.function(),
-        }
     }
 
     /// Whether what was added should be committed at the next place where that can be.
@@ -171,6 +156,33 @@ impl<A: Aggregate> Engine<A> {
         match self {
             Self::Gathering(gatherer) => Ok(gatherer.finish()?),
             Self::Storing(storer) => storer.finish(),
+        }
+    }
+}
+
+impl<A: Aggregate> Sink<A> for Engine<A> {
+    #[inline]
+    fn add<'v>(&mut self, key: &[u8], value: A::Input<'v>) -> Result<(), Refused>
+    where
+        A::Input<'v>: Copy,
+    {
+        match self {
+            Self::Gathering(gatherer) => gatherer.add(key, value),
+            Self::Storing(storer) => storer.add(key, value),
+        }
+    }
+
+    fn add_state(&mut self, key: &[u8], state: &[u8]) -> Result<(), Error> {
+        match self {
+            Self::Gathering(gatherer) => gatherer.add_state(key, state),
+            Self::Storing(storer) => storer.add_state(key, state),
+        }
+    }
+
+    fn function(&self) -> &A {
+        match self {
+            Self::Gathering(gatherer) => gatherer.function(),
+            Self::Storing(storer) => storer.function(),
         }
     }
 }

@@ -5,6 +5,7 @@ use forebay_aggregate::columns::{OverRows, Rows};
 use forebay_aggregate::{Aggregate, Aggregator, AggregatorOptions, CompressedAggregator};
 use std::sync::Arc;
 
+use super::engine::Sink;
 use super::groups::{Gathered, Groups, Held};
 use super::means::Means;
 use super::refused::{Refused, refusal};
@@ -22,6 +23,7 @@ impl<A: Aggregate> Gatherer<A> {
         let options = AggregatorOptions::default()
             .memory_limit(means.table_bytes())
             .threads(means.table_threads())
+            .adders(means.readers)
             .spill_to(GroupFiles::new(directory.path()));
         let table = CompressedAggregator::new(Arc::clone(&function), options)?;
         Ok(Self { function, means, groups: Gathered { table, _directory: directory } })
@@ -39,7 +41,7 @@ impl<A: Aggregate> Gatherer<A> {
 
     /// Adds rows that come by columns, but for those that are refused, whose numbers are put in place of what `refused`
     /// holds.
-    pub(super) fn add_rows(&mut self, rows: &Rows<'_>, refused: &mut Vec<u32>) -> Result<(), Error>
+    pub(super) fn add_rows(&self, rows: &Rows<'_>, refused: &mut Vec<u32>) -> Result<(), Error>
     where
         A: OverRows,
     {
@@ -55,6 +57,11 @@ impl<A: Aggregate> Gatherer<A> {
         &self.function
     }
 
+    /// How many threads add.
+    pub(super) fn readers(&self) -> usize {
+        self.means.readers
+    }
+
     /// All groups.
     pub(super) fn finish(self) -> Result<Groups<A>, Error> {
         let Self { function, means, groups } = self;
@@ -63,6 +70,25 @@ impl<A: Aggregate> Gatherer<A> {
         groups.table.finalize()?;
         let memory_bytes_peak = groups.table.memory_bytes().max(memory_bytes);
         Ok(Groups { function, means, held: Held::Gathered(Box::new(groups)), memory_bytes_peak })
+    }
+}
+
+/// From any thread.
+impl<A: Aggregate> Sink<A> for &Gatherer<A> {
+    fn add<'v>(&mut self, key: &[u8], value: A::Input<'v>) -> Result<(), Refused>
+    where
+        A::Input<'v>: Copy,
+    {
+        let added = self.groups.table.add(key, value);
+        added.map_err(|error| refusal(&*self.function, key, value, error))
+    }
+
+    fn add_state(&mut self, key: &[u8], state: &[u8]) -> Result<(), Error> {
+        self.groups.table.add_state(key, state)
+    }
+
+    fn function(&self) -> &A {
+        &self.function
     }
 }
 
@@ -79,7 +105,8 @@ mod tests {
 
     fn gatherer(functions: &str) -> Gatherer<Composite> {
         let function = Arc::new(Composite::parse(functions, &COLUMNS).unwrap());
-        Gatherer::new(function, Means { memory_bytes: 2 << 20, threads: 2, temp: std::env::temp_dir() })
+        let temp = std::env::temp_dir();
+        Gatherer::new(function, Means { memory_bytes: 2 << 20, threads: 2, readers: 1, encoders: 0, temp })
             .unwrap()
     }
 

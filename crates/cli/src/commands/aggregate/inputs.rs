@@ -116,10 +116,7 @@ impl<'scope, 'env> Inputs<'scope, 'env> {
     ) -> Result<Option<Input<'scope>>, Failure> {
         let bytes_before = self.progress.bytes_read();
         if matches!(engine, Engine::Gathering(_)) {
-            let Unpacked { name, from, file } = self.unpacked(open(path)?)?;
-            let (start, state) = (Position::default(), State::Stateless);
-            let tail = Tail::Taken;
-            return Ok(Some(Input { name, from, file, start, state, tail, tracked: None, bytes_before }));
+            return self.open_whole(path).map(Some);
         }
         let is_unpacked = separator != Separator::File;
         let packer = |head: &[u8]| Packer::of(head, &path.display().to_string());
@@ -144,6 +141,14 @@ impl<'scope, 'env> Inputs<'scope, 'env> {
         self.is_reached_noted = false;
         let tail = if tracked.packing == Packing::Plain { self.tail } else { Tail::Taken };
         Ok(Some(Input { name, from, file, start, state, tail, tracked: Some(tracked), bytes_before }))
+    }
+
+    /// Opens an input of which nothing is kept.
+    pub(super) fn open_whole(&mut self, path: &Path) -> Result<Input<'scope>, Failure> {
+        let bytes_before = self.progress.bytes_read();
+        let Unpacked { name, from, file } = self.unpacked(open(path)?)?;
+        let (start, state, tail) = (Position::default(), State::Stateless, Tail::Taken);
+        Ok(Input { name, from, file, start, state, tail, tracked: None, bytes_before })
     }
 
     /// What begins as packed data do is unpacked.
@@ -205,18 +210,23 @@ impl<'scope, 'env> Inputs<'scope, 'env> {
                 self.tally.skipped += 1;
                 Ok(())
             }
-            OnBad::Stop => Err(Failure::work(format!(
-                "{name}: record {} at byte offset {}: {reason} (--skip-bad goes on)",
-                at.number, at.offset
-            ))),
+            OnBad::Stop => Err(refused(name, at, reason)),
         }
     }
+}
+
+/// The failure that a malformed record is.
+pub(super) fn refused(name: &str, at: Position, reason: &str) -> Failure {
+    Failure::work(format!(
+        "{name}: record {} at byte offset {}: {reason} (--skip-bad goes on)",
+        at.number, at.offset
+    ))
 }
 
 /// An input that was unpacked.
 struct Unpacked<'a> {
     name: String,
-    from: Box<dyn Read + 'a>,
+    from: Box<dyn Read + Send + 'a>,
     /// The same, where it is a file as it is read.
     file: Option<File>,
 }
@@ -225,7 +235,7 @@ struct Unpacked<'a> {
 pub(super) struct Input<'a> {
     /// What to call it in messages.
     pub(super) name: String,
-    pub(super) from: Box<dyn Read + 'a>,
+    pub(super) from: Box<dyn Read + Send + 'a>,
     /// The same, where it is a file that can be read from anywhere.
     pub(super) file: Option<File>,
     /// Where `from` begins, and what else reading on there needs.
@@ -241,7 +251,7 @@ pub(super) struct Input<'a> {
 
 impl<'a> Input<'a> {
     /// What is to be read.
-    pub(super) fn take(&mut self) -> Box<dyn Read + 'a> {
+    pub(super) fn take(&mut self) -> Box<dyn Read + Send + 'a> {
         mem::replace(&mut self.from, Box::new(io::empty()))
     }
 

@@ -2,6 +2,7 @@
 
 use forebay_aggregate::Value;
 
+use super::cells::Cells;
 use super::ngrams::{self, Vocabulary};
 use super::{kmers, phrases};
 use forebay_aggregate::group_key as keys;
@@ -64,11 +65,11 @@ impl Labels {
         buffer
     }
 
-    /// The cells of a key that [`shown`](Self::shown) gave.
-    pub(super) fn cells<'a>(&self, key: &'a [u8], text: &'a mut Vec<u8>, cells: &mut Vec<Value<'a>>) {
+    /// The text of a key that [`shown`](Self::shown) gave, where it is one.
+    fn text<'a>(&self, key: &'a [u8], text: &'a mut Vec<u8>) -> &'a [u8] {
         text.clear();
         match self {
-            Self::Plain => return cells.push(Value::bytes(key)),
+            Self::Plain | Self::Columns(_) | Self::Cube(_) => return key,
             Self::Ngrams { words, .. } => {
                 for (place, number) in ngrams::numbers(key).enumerate() {
                     text.extend_from_slice(if place > 0 { b" " } else { b"" });
@@ -77,18 +78,48 @@ impl Labels {
             }
             Self::Phrases => phrases::text(key, text),
             Self::Kmers(k) => kmers::letters(*k, key, text),
-            Self::Columns(_) => return columns(key, cells),
+        }
+        text
+    }
+
+    /// The cells of a key that [`shown`](Self::shown) gave.
+    pub(super) fn cells<'a>(&self, key: &'a [u8], text: &'a mut Vec<u8>, cells: &mut Vec<Value<'a>>) {
+        let columns = |key: &'a [u8], cells: &mut Vec<Value<'a>>| {
+            let cell = |pushed| keys::column(pushed).map_or(Value::Null, Value::bytes);
+            cells.extend(keys::split(key).map(cell));
+        };
+        match self {
+            Self::Columns(_) => columns(key, cells),
             Self::Cube(_) => {
                 let (grouping, key) = keys::split_grouping(key);
                 columns(key, cells);
-                return cells.push(Value::from(i64::from(grouping.bits())));
+                cells.push(Value::from(i64::from(grouping.bits())));
             }
+            _ => cells.push(Value::bytes(self.text(key, text))),
         }
-        cells.push(Value::bytes(&text[..]));
     }
-}
 
-fn columns<'a>(key: &'a [u8], cells: &mut Vec<Value<'a>>) {
-    let cell = |pushed| keys::column(pushed).map_or(Value::Null, Value::bytes);
-    cells.extend(keys::split(key).map(cell));
+    /// Cells of such keys, and this many answers.
+    pub(super) fn empty_cells(&self, answers: usize) -> Cells {
+        let names = self.names().len();
+        let groupings = usize::from(matches!(self, Self::Cube(_)));
+        Cells::new(names - groupings, groupings + answers)
+    }
+
+    /// Puts the cells of a key that [`shown`](Self::shown) gave into the row that is being made.
+    pub(super) fn fill(&self, key: &[u8], text: &mut Vec<u8>, cells: &mut Cells) {
+        let (names, key) = match self {
+            Self::Columns(names) => (names, key),
+            Self::Cube(names) => {
+                let (grouping, key) = keys::split_grouping(key);
+                cells.values(names.len(), std::iter::once(Value::from(i64::from(grouping.bits()))));
+                (names, key)
+            }
+            _ => return cells.text(0, Some(self.text(key, text))),
+        };
+        let mut columns = keys::split(key);
+        for at in 0..names.len() {
+            cells.text(at, columns.next().and_then(keys::column).as_deref());
+        }
+    }
 }

@@ -15,6 +15,8 @@ pub(super) const MEMORY_BYTES_MIN: u64 = 2 << 20;
 const TABLE_BYTES_MIN: usize = 1536 << 10;
 /// What each of many threads has of a table.
 const THREAD_BYTES: usize = 6 << 20;
+/// Beside several threads that add, this many merge at most.
+const MERGING_THREADS_MAX: usize = 4;
 /// The least that a sort can do with.
 const SORT_BYTES_MIN: usize = 1 << 20;
 
@@ -24,6 +26,10 @@ pub(super) struct Means {
     pub(super) memory_bytes: usize,
     /// How many threads may work.
     pub(super) threads: usize,
+    /// How many of them read and add,
+    pub(super) readers: usize,
+    /// and how many make what is written of groups, besides the one that shows them.
+    pub(super) encoders: usize,
     /// Where temporary files go, in a directory of their own.
     pub(super) temp: PathBuf,
 }
@@ -38,7 +44,8 @@ impl Means {
     pub(super) fn table_threads(&self) -> usize {
         let bytes = self.table_bytes();
         let most = if bytes < 2 << 20 { 2 } else { (bytes / THREAD_BYTES).max(4) };
-        self.threads.min(most)
+        // Who adds merges too.
+        self.threads.min(most).min(if self.readers > 1 { MERGING_THREADS_MAX } else { usize::MAX })
     }
 
     /// The memory of a table, with that of the sort it goes on with.

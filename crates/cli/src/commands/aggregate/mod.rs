@@ -7,17 +7,22 @@
 //!
 //! A plain `count` is compiled for each source by itself; all other functions go through rows of values.
 
+mod adder;
 mod ahead;
 mod args;
 mod asked;
 mod batch;
+mod belt;
 mod by;
+mod cells;
 mod columnar;
 mod columns;
 mod content;
 mod counting;
+mod crew;
 mod cube;
 mod engine;
+mod feed;
 mod found;
 mod gathering;
 mod groups;
@@ -25,6 +30,7 @@ mod inputs;
 mod kinds;
 mod kmers;
 mod labels;
+mod lines;
 mod means;
 mod ngrams;
 mod order;
@@ -38,6 +44,7 @@ mod row_format;
 mod sequences;
 mod shape;
 mod sheet;
+mod showing;
 mod shown;
 mod store;
 mod tables;
@@ -66,11 +73,10 @@ use engine::{Engine, Measure};
 use inputs::{Inputs, OnBad, Tally};
 use labels::{GROUPING, Labels};
 use means::Means;
-use order::Arrangement;
 use partial::PartialFile;
 use report::{Report, Stdout};
 use shape::Shape;
-use sheet::{Header, Sheet, Style};
+use sheet::{Sheet, Style};
 pub(crate) use shown::{Key, Shown};
 use store::Store;
 pub(crate) use tables::{INPUTS, RESCUED, writable};
@@ -289,35 +295,6 @@ impl<'a> Job<'a> {
             };
             let labels = feed(&mut inputs)?;
             Ok((labels, inputs.tally, inputs.failed))
-        })
-    }
-
-    fn show<A: Measure>(
-        &self,
-        groups: &groups::Groups<A>,
-        labels: &Labels,
-        sheet: &mut Sheet,
-    ) -> Result<u64, forebay::Error> {
-        let arrangement = match self.args.top {
-            Some(most) => Arrangement::Largest(most as usize),
-            None if self.args.unsorted => Arrangement::AsTheyCome,
-            None => Arrangement::ByKey,
-        };
-        let header = match labels {
-            Labels::Columns(_) | Labels::Cube(_) => Header::Shown,
-            Labels::Plain | Labels::Ngrams { .. } | Labels::Phrases | Labels::Kmers(_) => Header::Hidden,
-        };
-        let mut names = labels.names();
-        let kinds = if sheet.is_typed() { kinds::kinds(groups, labels, &names)? } else { Vec::new() };
-        names.extend(groups.function.names());
-        let cells_a_row = names.len();
-        sheet.begin(names, &kinds, header)?;
-        let mut text = Vec::new();
-        order::for_each(groups, labels, arrangement, &mut |key, state| {
-            let mut cells = Vec::with_capacity(cells_a_row);
-            labels.cells(key, &mut text, &mut cells);
-            groups.function.answer(state, &mut cells)?;
-            sheet.row(&cells)
         })
     }
 }

@@ -13,7 +13,7 @@ use forebay_aggregate::Aggregate;
 use forebay_aggregate::arrow::{Form, PartialBatches, PartialReader, PartialSchema, PartialWriter};
 
 use super::by::{By, Table};
-use super::engine::{Engine, Measure};
+use super::engine::{Engine, Measure, Sink};
 use super::groups::Held;
 use super::inputs::Inputs;
 use super::shape::Shape;

@@ -1,5 +1,6 @@
 //! How the rows of a file are written.
 
+use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
@@ -25,6 +26,17 @@ impl FromStr for RowFormat {
             "parquet" => Ok(Self::Parquet),
             _ => Err("one of csv, tsv, jsonl, parquet".into()),
         }
+    }
+}
+
+impl fmt::Display for RowFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Delimited(Dialect::Csv) => "csv",
+            Self::Delimited(Dialect::Tsv) => "tsv",
+            Self::Jsonl => "jsonl",
+            Self::Parquet => "parquet",
+        })
     }
 }
 

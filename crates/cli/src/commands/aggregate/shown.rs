@@ -11,7 +11,7 @@ use forebay_aggregate::{Aggregate, BuiltIn, Composite, Value};
 use super::by::{self, By};
 use super::kmers;
 use super::labels::Labels;
-use super::sheet::{self, Header, Sheet, Style};
+use super::sheet::{self, Encoder, Header, Sheet, Style};
 use super::store;
 use super::tables::{INPUTS, RESCUED, SHAPE};
 use crate::failure::Failure;
@@ -136,8 +136,8 @@ impl Shown {
             Notation::Hex => vec!["key".into()],
         };
         let names = keys.into_iter().chain(self.names.iter().cloned()).collect();
-        sheet.begin(names, &[], Header::Hidden).map_err(sheet::failure)?;
-        Ok(GroupSheet { shown: self, sheet, notation })
+        let encoder = sheet.begin(names, &[], Header::Hidden).map_err(sheet::failure)?;
+        Ok(GroupSheet { shown: self, sheet, encoder, notation })
     }
 }
 
@@ -145,6 +145,7 @@ impl Shown {
 pub(crate) struct GroupSheet<'a> {
     shown: &'a Shown,
     sheet: Sheet,
+    encoder: Encoder,
     notation: Notation,
 }
 
@@ -173,7 +174,7 @@ impl GroupSheet<'_> {
             (Some(state), Answers::OfType(function)) => cells.extend(function.finish(state)?),
             (None, _) => cells.extend(self.shown.names.iter().map(|_| Value::Null)),
         }
-        self.sheet.row(&cells).map_err(sheet::failure)
+        self.sheet.row(&self.encoder, &cells).map_err(sheet::failure)
     }
 
     /// Sends on what is buffered.

@@ -28,6 +28,7 @@ use crate::input::TroubleKind;
 use crate::input::delimited::{Delimited, Dialect, Header};
 use crate::input::fixed::Fixed;
 use crate::input::format::{Column, Format};
+use crate::input::header::untold_header;
 use crate::input::jsonl::Jsonl;
 use crate::input::lines::Lines;
 use crate::input::open::open as open_input;
@@ -162,7 +163,7 @@ fn start_source(
             let mut rows = rows.map_err(|trouble| header_trouble(*trouble))?;
             if header == Header::Absent {
                 let untold = rows.untold_header().map_err(|trouble| header_trouble(*trouble))?;
-                untold.into_iter().for_each(|row| progress.remark(&untold_header(name, &row)));
+                untold.into_iter().for_each(|row| progress.remark(&untold_header(name, &row, "loaded")));
             }
             sink.take_all(rows)
         }
@@ -174,10 +175,6 @@ fn start_source(
         }
         (Choice::Whole | Choice::Parquet { .. }, _) => sink.take_all(Lines::new(window)),
     }
-}
-
-fn untold_header(name: &str, row: &str) -> String {
-    format!("{name}: the first row, {row}, is loaded as a record; if it names the columns, give --header")
 }
 
 fn header_trouble(trouble: TroubleKind) -> Stop {

@@ -1,7 +1,7 @@
 //! Rows of Parquet by columns, as aggregation takes them: numbers as what they are, texts as they lie in the file
 //! ([texts](super::texts)). All else is its text.
 
-use std::fs::File;
+use std::sync::Arc;
 
 use forebay::Error;
 use forebay_aggregate::columns::{Bits, Items, Lane, Rows, Texts};
@@ -14,9 +14,7 @@ use parquet::file::reader::{FileReader, RowGroupReader};
 
 use super::text::Form;
 use super::texts::TextColumn;
-use super::{BATCH_ROWS, Chosen, Groups, guarded, whole};
-use crate::failure::Failure;
-use crate::input::format::Column;
+use super::{BATCH_ROWS, Chosen, Groups, ParquetFile, guarded, whole};
 use crate::input::{Position, Trouble};
 
 /// A batch has fewer rows where they take more than about this in the file.
@@ -32,16 +30,17 @@ pub(crate) struct ParquetBatches<F> {
 }
 
 impl<F: FnMut(u64)> ParquetBatches<F> {
-    /// The rows of a file with these columns, each with the option that asks for it.
-    pub(crate) fn open(
-        file: File,
-        name: &str,
-        columns: &[(Column, &'static str)],
-        read: F,
-    ) -> Result<Self, Failure> {
-        let (groups, chosen) = Groups::open(file, name, columns, read)?;
-        let columns = chosen.into_iter().map(Decoder::new).collect();
-        Ok(Self { groups, columns, batch_rows: 1, rows: 0 })
+    /// The rows of a file's groups, none at first.
+    pub(crate) fn of(file: &ParquetFile, read: F) -> Self {
+        let columns = file.chosen.iter().cloned().map(|found| Decoder::new(Chosen::new(found))).collect();
+        let groups = Groups::of(Arc::clone(&file.reader), 0..0, read);
+        Self { groups, columns, batch_rows: 1, rows: 0 }
+    }
+
+    /// Goes on with a row group.
+    pub(crate) fn go_to(&mut self, group: usize) {
+        self.rows = 0;
+        self.groups.go_to(group..group + 1);
     }
 
     /// Decodes the next rows; `false` at the end of the file.

@@ -20,7 +20,6 @@ use parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_column_reader}
 use parquet::data_type::DataType;
 use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, RowGroupReader};
-use parquet::file::serialized_reader::SerializedFileReader;
 use parquet::schema::types::{ColumnDescPtr, ColumnDescriptor};
 
 use super::format::Column;
@@ -29,7 +28,8 @@ use crate::failure::Failure;
 use crate::output::counted;
 pub(crate) use batches::ParquetBatches;
 use delta::Widened;
-use groups::Groups;
+pub(crate) use groups::ParquetFile;
+use groups::{Groups, Reader};
 use guarded::guarded;
 use text::{Cells, Form};
 
@@ -43,6 +43,14 @@ pub(crate) struct ParquetRows<F> {
     /// Rows that are decoded, and the current one among them.
     rows: usize,
     row: usize,
+}
+
+/// A column that was found in a file.
+#[derive(Clone)]
+struct Found {
+    place: usize,
+    descriptor: ColumnDescPtr,
+    form: Form,
 }
 
 /// A column that is read.
@@ -67,8 +75,10 @@ impl<F: FnMut(u64)> ParquetRows<F> {
         behind: Position,
         read: F,
     ) -> Result<Self, Failure> {
-        let (groups, chosen) = Groups::open(file, name, columns, read)?;
-        let mut rows = Self { groups, chosen, rows: 0, row: 0 };
+        let ParquetFile { reader, chosen } = ParquetFile::open(file, name, columns)?;
+        let all = 0..reader.num_row_groups();
+        let chosen = chosen.into_iter().map(Chosen::new).collect();
+        let mut rows = Self { groups: Groups::of(reader, all, read), chosen, rows: 0, row: 0 };
         guarded(|| rows.skip(behind.number)).map_err(|error| failed(name, &error))?;
         Ok(rows)
     }
@@ -108,8 +118,8 @@ impl<F: FnMut(u64)> ParquetRows<F> {
     }
 }
 
-impl Chosen {
-    fn find(file: &SerializedFileReader<File>, column: &Column, option: &str) -> Result<Self, String> {
+impl Found {
+    fn find(file: &Reader, column: &Column, option: &str) -> Result<Self, String> {
         let schema = file.metadata().file_metadata().schema_descr();
         let fields = schema.root_schema().get_fields();
         let wanted = match column {
@@ -171,7 +181,14 @@ impl Chosen {
                 ));
             }
         }
-        Ok(Self { place, descriptor, form, reader: None, cells: Cells::default() })
+        Ok(Self { place, descriptor, form })
+    }
+}
+
+impl Chosen {
+    fn new(found: Found) -> Self {
+        let Found { place, descriptor, form } = found;
+        Self { place, descriptor, form, reader: None, cells: Cells::default() }
     }
 
     fn begin(&mut self, group: &dyn RowGroupReader) -> Result<(), ParquetError> {

@@ -4,7 +4,9 @@
 //! Offsets that callers pass and get are counted from `start`. The window grows only while one record does
 //! not fit, and never over `record_bytes_max`.
 
-use std::io::{ErrorKind, Read};
+mod first;
+
+use std::io::{Empty, ErrorKind, Read, empty};
 use std::ops::Range;
 
 use forebay::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
@@ -16,6 +18,15 @@ use super::{Position, Trouble, TroubleKind};
 pub(crate) const WINDOW_BYTES: usize = 1 << 20;
 /// The longest record of text: twice the longest key and value, for what quotes and escapes add.
 pub(crate) const RECORD_BYTES_MAX: usize = 2 * (KEY_BYTES_MAX + VALUE_BYTES_MAX);
+
+/// Bytes of an input that are whole records, and where they begin in it.
+#[derive(Clone, Default)]
+pub(crate) struct Block {
+    bytes: Vec<u8>,
+    place: Range<usize>,
+    offset: u64,
+    line_end: u8,
+}
 
 /// See the module.
 pub(crate) struct Window<R> {
@@ -53,6 +64,26 @@ pub(crate) struct LineEnd {
     pub(crate) next: usize,
 }
 
+impl Window<Empty> {
+    /// A window over a block: records are counted from its start, and their offsets are those in the input.
+    pub(crate) fn over(block: Block) -> Self {
+        let Block { bytes, place, offset, line_end } = block;
+        Self {
+            start: place.start,
+            end: place.end,
+            offset,
+            ended: true,
+            line_end,
+            ..Self::of(empty(), bytes, RECORD_BYTES_MAX)
+        }
+    }
+
+    /// The memory of the block, for another one.
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+}
+
 impl<R: Read> Window<R> {
     /// A window over the whole of `input`.
     pub(crate) fn new(input: R) -> Self {
@@ -65,9 +96,13 @@ impl<R: Read> Window<R> {
     }
 
     pub(crate) fn with_sizes(input: R, window_bytes: usize, record_bytes_max: usize) -> Self {
+        Self::of(input, vec![0; window_bytes], record_bytes_max)
+    }
+
+    fn of(input: R, bytes: Vec<u8>, record_bytes_max: usize) -> Self {
         Self {
             input,
-            bytes: vec![0; window_bytes],
+            bytes,
             start: 0,
             end: 0,
             offset: 0,
@@ -264,61 +299,38 @@ impl<R: Read> Window<R> {
         Ok(Some(place))
     }
 
-    /// Passes over a UTF-8 byte order mark, if the input begins with one. Text of wider units, with its mark or
-    /// without, is refused: all that divides it into records and fields would be taken for bytes of them.
-    pub(crate) fn skip_byte_order_mark(&mut self) -> Result<(), Trouble> {
-        const MARK: &[u8] = b"\xEF\xBB\xBF";
-        while self.end - self.start < 4 && !self.ended {
+    /// Reads until this many bytes are here, or all that are left.
+    pub(super) fn reach(&mut self, bytes: usize) -> Result<(), Trouble> {
+        while self.end - self.start < bytes && !self.ended {
             self.fill()?;
-        }
-        let wide = match self.bytes[self.start..self.end] {
-            [0xff, 0xfe, 0, 0, ..] | [0, 0, 0xfe, 0xff, ..] => Some("UTF-32"),
-            [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => Some("UTF-16"),
-            [1..=255, 0, 1..=255, 0, ..] => Some("UTF-16LE"),
-            [0, 1..=255, 0, 1..=255, ..] => Some("UTF-16BE"),
-            _ => None,
-        };
-        if let Some(name) = wide {
-            let reason = format!(
-                "this is {name} text, and UTF-8 is read only; `iconv -f {name} -t UTF-8` makes it that"
-            );
-            return Err(TroubleKind::bad(reason));
-        }
-        if self.bytes[self.start..self.end].starts_with(MARK) {
-            self.consume(MARK.len());
         }
         Ok(())
     }
 
-    /// What the first line ends with that does not end inside of quotes: `\r` where no `\n` follows it, else `\n`. As
-    /// where rows are split, quotes mean something at a field's ends only. What has no end in a window's bytes has
-    /// `\n`.
-    pub(crate) fn find_line_end(&mut self, quote: Option<u8>, separator: u8) -> Result<u8, Trouble> {
-        let (mut searched, mut is_quoted, mut may_open) = (0, false, true);
-        loop {
-            let bytes = &self.bytes[self.start..self.end];
-            while let Some(byte) = bytes.get(searched) {
-                match byte {
-                    b'\n' if !is_quoted => return Ok(b'\n'),
-                    b'\r' if !is_quoted => match bytes.get(searched + 1) {
-                        Some(b'\n') => return Ok(b'\n'),
-                        None if !self.ended => break,
-                        // A newline may follow once the input goes on.
-                        None if self.tail == Tail::Left => return Ok(b'\n'),
-                        _ => return Ok(b'\r'),
-                    },
-                    // One that follows the closing one is doubled.
-                    byte if Some(*byte) == quote && is_quoted => (is_quoted, may_open) = (false, true),
-                    byte if Some(*byte) == quote && may_open => is_quoted = true,
-                    byte => may_open = *byte == separator,
-                }
-                searched += 1;
-            }
-            if self.ended || searched >= WINDOW_BYTES {
-                return Ok(b'\n');
-            }
-            self.fill()?;
-        }
+    /// All bytes that are here, and whether no others follow.
+    pub(super) fn all(&self) -> (&[u8], bool) {
+        (&self.bytes[self.start..self.end], self.ended)
+    }
+
+    /// The longest record.
+    pub(super) fn record_bytes_max(&self) -> usize {
+        self.record_bytes_max
+    }
+
+    /// Takes the first `length` bytes with their memory, and goes on in other memory, of `window_bytes` at least.
+    pub(super) fn split_front(&mut self, length: usize, mut spare: Vec<u8>, window_bytes: usize) -> Block {
+        let (cut, rest) = (self.start + length, self.end - self.start - length);
+        spare.resize(window_bytes.max(rest), 0);
+        spare[..rest].copy_from_slice(&self.bytes[cut..self.end]);
+        let block = Block {
+            bytes: std::mem::replace(&mut self.bytes, spare),
+            place: self.start..cut,
+            offset: self.offset,
+            line_end: self.line_end,
+        };
+        (self.start, self.end) = (0, rest);
+        self.offset += length as u64;
+        block
     }
 
     /// Reads more. What is in the window moves to its front; a full window doubles.

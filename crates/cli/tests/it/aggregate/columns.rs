@@ -261,3 +261,68 @@ fn malformed_rows_are_named_or_skipped() {
         .run_on("aggregate --by column:a --format jsonl", b"{\"a\":1}\n{\n")
         .refused(1, &["record 2", "not JSON"]);
 }
+
+/// Blocks and row groups are read beside each other: what is told is the same with any number of threads.
+#[test]
+fn readers_beside_each_other_tell_what_one_tells() {
+    let folder = Folder::new("readers");
+    let rows = rows(16, 120_000, 5000);
+    let text = String::from_utf8(csv(&rows)).unwrap();
+    std::fs::write(folder.path("rows.csv"), &text).unwrap();
+    std::fs::write(folder.path("rows.jsonl"), jsonl(&rows)).unwrap();
+    let mut lines: Vec<&str> = text.lines().collect();
+    assert!(text.len() > 2 << 20, "it is to be several blocks");
+    for place in [70_001, 70_002, 110_000] {
+        lines.insert(place, "one column");
+    }
+    lines.insert(90_000, "no,\"quote,is,closed");
+    std::fs::write(folder.path("bad.csv"), lines.join("\n")).unwrap();
+    std::fs::write(folder.path("value.jsonl"), [jsonl(&rows), b"{\"amount\":\"x\"}\n{\n".to_vec()].concat())
+        .unwrap();
+    let functions = "--fn count,sum:amount,max:amount,top_k:amount:3,max_text:kind";
+    let by = format!("--by column:kind,city {functions}");
+    let outcome = |words: &str, threads: u32| {
+        let outcome = folder.run(&format!("aggregate {words} --threads {threads}"));
+        (outcome.code, outcome.stdout, outcome.stderr)
+    };
+    for words in [
+        format!("rows.csv {by}"),
+        format!("rows.jsonl rows.csv {by}"),
+        format!("bad.csv {by}"),
+        format!("rows.csv bad.csv {by} --skip-bad"),
+        format!("value.jsonl --by column:kind {functions}"),
+        format!("rows.jsonl none.csv bad.csv {by}"),
+        format!("rows.jsonl --by column:kind,cty {functions}"),
+    ] {
+        let expected = outcome(&words, 1);
+        for threads in [2, 5] {
+            assert_eq!(outcome(&words, threads), expected, "{words}");
+        }
+    }
+    folder.run(&format!("aggregate bad.csv {by}")).refused(1, &["bad.csv: record 70001 at byte offset"]);
+    folder
+        .run(&format!("aggregate value.jsonl --by column:kind {functions}"))
+        .refused(1, &["value.jsonl: record 120001 at", "is not a number"]);
+}
+
+#[test]
+fn what_may_be_meant_is_told() {
+    let folder = Folder::new("hints");
+    std::fs::write(folder.path("x.csv"), "city,amount\nBern,1e300\nOslo,2\n").unwrap();
+    let told = |words: &str| {
+        let outcome = folder.run(&format!("aggregate x.csv {words}"));
+        assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+        outcome.stderr
+    };
+    assert!(told("--by column:1").contains("the first row, city,amount, is counted as a record"));
+    assert_eq!(told("--by column:1 --header"), "");
+    assert_eq!(told("--by column:city --fn mean:amount,stddev:amount,variance:amount"), "");
+    let run = |words: &str| folder.run(&format!("aggregate --by column:city x.csv {words}"));
+    run("--fn median:amount").refused(2, &["did you mean `approx_quantile:C:0.5`?"]);
+    run("--fn top:amount").refused(2, &["did you mean `top_k:C:K`?"]);
+    run("--fn sum:amount").refused(1, &["at most 38 digits", "not 1e300; fsum adds such numbers"]);
+    run("--fn max:city").refused(1, &["`Bern` is not a number; max_text compares texts"]);
+    run("--format jsonl")
+        .refused(1, &["not JSON", "read as jsonl, which --format says", "its name says csv"]);
+    run("--format parquet").refused(1, &["x.csv", "its name says csv"]);
+}

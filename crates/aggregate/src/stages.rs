@@ -18,11 +18,14 @@ pub enum Stage {
     Unpack,
     /// Copying records as they are.
     Copy,
+    /// Handing what a thread has added over to leaves, under a lock that others may want.
+    HandOver,
 }
 
 impl Stage {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::Sort, Self::Merge, Self::Pack, Self::Unpack, Self::Copy];
+    pub const ALL: [Self; 6] =
+        [Self::Sort, Self::Merge, Self::Pack, Self::Unpack, Self::Copy, Self::HandOver];
 
     /// What it is called.
     pub fn name(self) -> &'static str {
@@ -32,12 +35,13 @@ impl Stage {
             Self::Pack => "pack",
             Self::Unpack => "unpack",
             Self::Copy => "copy",
+            Self::HandOver => "hand_over",
         }
     }
 }
 
 /// Counts what each stage takes, by a clock that whoever asks brings: one of the thread's processor time tells that,
-/// whatever else runs. What belongs to no stage, such as hashing and appending what is added, is not counted.
+/// whatever else runs. What belongs to no stage, such as hashing what is added, is not counted.
 pub struct Stages {
     clock: fn() -> Duration,
     nanoseconds: [AtomicU64; Stage::ALL.len()],

@@ -25,7 +25,7 @@ const ROWS_MIN: usize = 64;
 const SHARE: usize = 16;
 const BYTES_MAX: usize = 32 << 20;
 /// Of that the keys and states of rows that are looked at together take this share.
-const SOME_SHARE: usize = 4;
+pub(crate) const SOME_SHARE: usize = 4;
 const SLOTS_MIN: usize = 256;
 /// Fewer adds a group than this are not worth the table,
 const ADDS_PER_GROUP_MIN: f64 = 1.25;
@@ -34,7 +34,8 @@ const PASSED_BY: u64 = 64;
 
 /// See the module.
 pub(crate) struct Front {
-    bytes_max: usize,
+    /// What groups may take.
+    pub(crate) bytes_max: usize,
     rows_max: usize,
     parts: Parts,
     /// Those of the lanes that functions are given, and of those of the key.

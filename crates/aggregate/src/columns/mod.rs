@@ -31,7 +31,7 @@ pub(crate) use accumulate::{
     Counts, Extreme, Floats, Folded, Folding, PresentCounts, Wanted, present, resize,
 };
 pub(crate) use extremes::ExtremeTexts;
-pub(crate) use front::Front;
+pub(crate) use front::{Front, SOME_SHARE};
 pub use lane::{Bits, Items, Kind, Lane, Texts, new_dictionary};
 pub(crate) use paired::Paired;
 pub(crate) use read::numbers;

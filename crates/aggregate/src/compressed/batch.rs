@@ -2,14 +2,13 @@
 //! state and looks at columns instead of keys. Each thread that adds has one of its own.
 
 use forebay_base::Result;
-use forebay_env::sync::thread_number;
 
 use super::CompressedAggregator;
 use super::room::Need;
 use super::worker::recount;
 use crate::aggregate::Aggregate;
 use crate::aggregator::check;
-use crate::columns::{Front, OverRows, Rows};
+use crate::columns::{Front, OverRows, Rows, SOME_SHARE};
 
 impl<A: OverRows> CompressedAggregator<A> {
     /// Adds rows, from any thread: as adding each by itself does, under the key that [`Rows::write_key`] gives. Those
@@ -19,9 +18,13 @@ impl<A: OverRows> CompressedAggregator<A> {
     /// An error is one of the work: there is no knowing then how many of the rows were added.
     pub fn add_rows(&self, rows: &Rows<'_>, refused: &mut Vec<u32>) -> Result<()> {
         let shared = &*self.shared;
-        let mut own = self.fronts[thread_number() % self.fronts.len()].0.lock();
+        let (_, mut own) = self.front_deal.take(|number| &self.fronts[number].0);
         let memory_bytes = shared.room.memory_max / self.fronts.len();
-        let front = own.get_or_insert_with(|| Box::new(Front::new(memory_bytes)));
+        let front = own.get_or_insert_with(|| {
+            let front = Box::new(Front::new(memory_bytes));
+            recount(&shared.room.front_bytes_max, 0, front.bytes_max + front.bytes_max / SOME_SHARE);
+            front
+        });
         let before = front.memory_bytes();
         let added = front.add(&shared.function.functions(), rows, refused, &mut |hash, key, state| {
             check(&*shared.function, key, state)?;
@@ -58,5 +61,29 @@ impl<A: Aggregate> CompressedAggregator<A> {
             emptied?;
         }
         shared.relieve()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::stream::SEGMENT_BYTES;
+    use super::*;
+    use crate::columns::{Items, Lane};
+    use crate::{AggregatorOptions, Composite};
+
+    /// Leaves took what a front grew by later.
+    #[test]
+    fn a_front_has_room_of_its_own_from_the_start() -> Result<()> {
+        let options = AggregatorOptions::default().memory_limit(16 << 20).threads(1);
+        let counts = CompressedAggregator::new(Composite::parse("count", &["key"])?, options)?;
+        let has_room = |bytes: usize| counts.shared.has_room(bytes / SEGMENT_BYTES, Need::Adding);
+        let left = |from: usize| (from..16 << 20).step_by(SEGMENT_BYTES).find(|bytes| !has_room(*bytes));
+        let before = left(0).expect("there is a limit");
+        let keys: Vec<i64> = (0..10).collect();
+        let lane = Lane::new(Items::I64(&keys), None)?;
+        counts.add_rows(&Rows::new(vec![lane], 1)?, &mut Vec::new())?;
+        let taken = before - left(0).expect("there is a limit");
+        assert!((1 << 20..2 << 20).contains(&taken), "a sixteenth is kept, and not {taken} bytes");
+        Ok(())
     }
 }

@@ -21,6 +21,7 @@ mod batch;
 mod chunk;
 mod column;
 mod columns;
+mod deal;
 mod hashing;
 mod hot;
 mod leaves;
@@ -44,13 +45,14 @@ use std::sync::OnceLock;
 
 use forebay_base::Result;
 use forebay_env::sync::atomic::{AtomicBool, Ordering};
-use forebay_env::sync::{Apart, Arc, Mutex, Rank, RwLock, thread_number};
+use forebay_env::sync::{Apart, Arc, Mutex, MutexGuard, Rank, RwLock};
 use forebay_env::{Handle, Jobs, RealClock};
 
 use crate::aggregate::Aggregate;
 use crate::aggregator::{Aggregator, Visit, check, lift, over_limit};
 use crate::columns::Front;
 use crate::spilled::SpilledGroups;
+use deal::Deal;
 use hashing::Hashing;
 pub(crate) use hashing::SEED;
 pub use options::AggregatorOptions;
@@ -73,11 +75,13 @@ pub struct CompressedAggregator<A: Aggregate> {
     // Locks are taken in this order, as their ranks say, and then those of `shared`: what came by columns to one thread, one who makes room, stripes by
     // their numbers, one tree, what is published. Nobody waits for a merge under the lock of a stripe or a tree.
     fronts: Box<[OwnFront]>,
+    front_deal: Deal,
     rooming: Mutex<Sealed>,
     /// Of who has all alone, and of one of those who add at the same time,
     first: Mutex<Stripe>,
     /// and of the others.
     others: Box<[Apart<Mutex<Stripe>>]>,
+    stripe_deal: Deal,
     trees: Box<[Apart<Mutex<Tree>>]>,
     /// Where groups go that memory has no room for, and what is there.
     target: Option<Target>,
@@ -110,6 +114,8 @@ impl<A: Aggregate> CompressedAggregator<A> {
         };
         let tree = |number| Apart(Mutex::ranked(Rank::Leaves, Tree::new(number, &shared)));
         Ok(Self {
+            front_deal: Deal::new(options.adders),
+            stripe_deal: Deal::new(options.adders),
             fronts: (0..options.adders).map(|_| Apart(Mutex::ranked(Rank::Front, None))).collect(),
             rooming: Mutex::ranked(Rank::Room, Sealed::default()),
             hashing: options.hashing,
@@ -130,8 +136,7 @@ impl<A: Aggregate> CompressedAggregator<A> {
     #[inline]
     pub fn add(&self, key: &[u8], value: A::Input<'_>) -> Result<()> {
         let (shared, hash) = (&*self.shared, self.hashing.of(key));
-        let own = self.own_stripe();
-        let mut guard = own.lock();
+        let (own, mut guard) = self.own_stripe();
         let stripe = &mut *guard;
         if let Some(state) = stripe.hot.as_mut().and_then(|hot| hot.find(hash, key)) {
             return shared.function.add_in_place(state, value, &mut stripe.lifted);
@@ -152,8 +157,7 @@ impl<A: Aggregate> CompressedAggregator<A> {
     pub fn add_state(&self, key: &[u8], state: &[u8]) -> Result<()> {
         let (shared, hash) = (&*self.shared, self.hashing.of(key));
         check(&*shared.function, key, state)?;
-        let own = self.own_stripe();
-        let mut stripe = own.lock();
+        let (own, mut stripe) = self.own_stripe();
         if let Some(hot) = stripe.hot.as_mut().and_then(|hot| hot.find(hash, key)) {
             shared.function.merge_in_place(hot, state);
             return Ok(());
@@ -172,13 +176,13 @@ impl<A: Aggregate> CompressedAggregator<A> {
         if self.shared.room.gathers.load(Ordering::Relaxed) { Ok(()) } else { self.merge_all() }
     }
 
+    /// The calling thread's, held.
     #[inline]
-    fn own_stripe(&self) -> &Mutex<Stripe> {
-        if self.others.is_empty() {
-            return &self.first;
-        }
-        let number = thread_number() as u32 % (self.others.len() as u32 + 1);
-        self.others.get(number as usize).map_or(&self.first, |stripe| &stripe.0)
+    fn own_stripe(&self) -> (&Mutex<Stripe>, MutexGuard<'_, Stripe>) {
+        self.stripe_deal.take(|number| match number.checked_sub(1) {
+            Some(other) => &self.others[other].0,
+            None => &self.first,
+        })
     }
 
     /// All of them, in their order.

@@ -1,7 +1,7 @@
 //! Reading: a key's state is merged of all that was added to it, wherever that is by now.
 
 use forebay_base::{Error, Result};
-use forebay_env::sync::Mutex;
+use forebay_env::sync::{Mutex, MutexGuard};
 use forebay_env::yield_point;
 
 use super::CompressedAggregator;
@@ -9,9 +9,15 @@ use super::chunk::Packer;
 use super::columns::Columns;
 use super::leaves::Holder;
 use super::spill::SpilledWalk;
+use super::stripe::Stripe;
 use super::tail::restore;
+use super::tree::Tree;
+use super::worker::Merge;
 use crate::aggregate::Aggregate;
 use crate::aggregator::{Visit, check_length};
+
+/// Who reads tries so often for a tree that nobody holds, before those who add wait with it.
+const ATTEMPTS_MAX: usize = 8;
 
 impl<A: Aggregate> CompressedAggregator<A> {
     /// The state of a key, or the ticket of its leaf while that is being merged.
@@ -20,8 +26,7 @@ impl<A: Aggregate> CompressedAggregator<A> {
         let hash = shared.hashing.of(key);
         let (at, state_bytes) = (shared.tree_of(hash), shared.function.state_bytes());
         let mut states: Vec<Vec<u8>> = Vec::new();
-        // All at once, or what one hands over meanwhile would be met twice or never.
-        let stripes: Vec<_> = self.stripes().map(Mutex::lock).collect();
+        let (stripes, mut tree) = self.lock_for(at);
         for stripe in &stripes {
             stripe.collect(at, hash, key, |found| {
                 let mut state = vec![0; state_bytes.unwrap_or(found.len())];
@@ -29,7 +34,6 @@ impl<A: Aggregate> CompressedAggregator<A> {
                 states.push(state);
             });
         }
-        let mut tree = self.trees[at].0.lock();
         drop(stripes);
         tree.take_back(shared);
         let number = tree.leaves.of(hash);
@@ -37,9 +41,10 @@ impl<A: Aggregate> CompressedAggregator<A> {
         let scanned_bytes = holder.tail.bytes();
         let outcome = shared.lend(|merger| {
             if let Some(ticket) = holder.ticket {
-                let inner = shared.inner();
-                let Some(merge) = inner.queued(ticket) else { return Ok(Err(ticket)) };
-                merger.collect(&merge.tail, &merge.base, hash, key, &mut states)?;
+                let collect =
+                    |merge: &Merge| merger.collect(&merge.tail, &merge.base, hash, key, &mut states);
+                let Some(collected) = shared.read_queued(ticket, collect) else { return Ok(Err(ticket)) };
+                collected?;
             }
             merger.collect(&holder.tail, &holder.base, hash, key, &mut states)?;
             Ok(Ok(()))
@@ -63,6 +68,21 @@ impl<A: Aggregate> CompressedAggregator<A> {
         }
         shared.relieve()?;
         self.merged(key, states).map(Ok)
+    }
+
+    /// All stripes and one tree: at once, or what one hands over meanwhile would be met twice or never. While another
+    /// reads in the tree, nobody's stripe is kept for that.
+    fn lock_for(&self, tree: usize) -> (Vec<MutexGuard<'_, Stripe>>, MutexGuard<'_, Tree>) {
+        let tree = &self.trees[tree].0;
+        for _ in 0..ATTEMPTS_MAX {
+            let stripes = self.stripes().map(Mutex::lock).collect();
+            if let Some(tree) = tree.try_lock() {
+                return (stripes, tree);
+            }
+            drop(stripes);
+            drop(tree.lock());
+        }
+        (self.stripes().map(Mutex::lock).collect(), tree.lock())
     }
 
     fn merged(&self, key: &[u8], mut states: Vec<Vec<u8>>) -> Result<Option<Vec<u8>>> {

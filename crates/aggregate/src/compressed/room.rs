@@ -19,6 +19,8 @@ pub(super) struct Room {
     pub(super) stripe_bytes: AtomicUsize,
     /// Of what came by columns.
     pub(super) front_bytes: AtomicUsize,
+    /// The most that it may take.
+    pub(super) front_bytes_max: AtomicUsize,
     /// Of what groups in files take.
     pub(super) spilled_bytes: AtomicUsize,
     /// Records that were added and are merged, since groups went to files last.
@@ -63,7 +65,9 @@ impl<A: Aggregate> Shared<A> {
         match need {
             // What is hot or staged goes to buffers at the end.
             Need::Adding => {
-                let kept_bytes = sizes.hot_bytes + sizes.staged_bytes;
+                let front_bytes = room.front_bytes.load(Ordering::Relaxed);
+                let more_bytes = room.front_bytes_max.load(Ordering::Relaxed).saturating_sub(front_bytes);
+                let kept_bytes = sizes.hot_bytes + sizes.staged_bytes + more_bytes;
                 let is_shut = room.is_full.load(Ordering::Relaxed) || room.is_made.load(Ordering::Relaxed);
                 !is_shut && used_bytes + kept_bytes <= room.memory_max
             }

@@ -8,6 +8,7 @@ use super::tail::{MAX_HEADER_BYTES, put_record, record_at, trimmed};
 use super::tree::{Tree, Wanting};
 use super::worker::{Shared, recount};
 use crate::aggregate::Aggregate;
+use crate::stages::{Stage, timed};
 
 /// See the module.
 pub(super) struct Stripe {
@@ -132,14 +133,14 @@ pub(super) fn hand_over<A: Aggregate>(
     usual: Need,
 ) -> Result<(), Wanting> {
     let mut place = 0;
-    let outcome = loop {
-        let Some((key, state, end)) = record_at(staged, place) else { break Ok(()) };
-        if let Err(wanting) = tree.put(shared, shared.hashing.of(key), key, state, *need) {
-            break Err(wanting);
+    let outcome = timed(shared.stages.as_deref(), Stage::HandOver, || {
+        while let Some((key, state, end)) = record_at(staged, place) {
+            tree.put(shared, shared.hashing.of(key), key, state, *need)?;
+            *need = usual;
+            place = end;
         }
-        *need = usual;
-        place = end;
-    };
+        Ok(())
+    });
     debug_assert!(outcome.is_err() || place == staged.len(), "all is handed over, or it is told why not");
     staged.drain(..place);
     outcome

@@ -23,7 +23,7 @@ use crate::stages::Stages;
 pub(super) struct Shared<A> {
     pub(super) function: Arc<A>,
     pub(super) jobs: Jobs,
-    stages: Option<Arc<Stages>>,
+    pub(super) stages: Option<Arc<Stages>>,
     pub(super) pool: Arc<Pool>,
     pub(super) sizes: Sizes,
     pub(super) hashing: Hashing,
@@ -35,8 +35,8 @@ pub(super) struct Shared<A> {
 }
 
 pub(super) struct Inner {
-    /// Leaves to be merged, oldest first.
-    queue: VecDeque<Merge>,
+    /// Leaves to be merged, oldest first; nothing in place of one that is being read.
+    queue: VecDeque<Option<Merge>>,
     /// The tickets of those that are being merged.
     running: Vec<u64>,
     /// How many were ever to be merged.
@@ -66,10 +66,15 @@ impl Inner {
         first > ticket && self.running.iter().all(|&running| running > ticket)
     }
 
-    /// The leaf of this ticket, while nobody has begun to merge it.
-    pub(super) fn queued(&self, ticket: u64) -> Option<&Merge> {
+    /// The place of this ticket's leaf, while nobody has begun to merge it.
+    fn queued(&mut self, ticket: u64) -> Option<&mut Option<Merge>> {
         let first = self.submitted - self.queue.len() as u64 + 1;
-        self.queue.get(usize::try_from(ticket.checked_sub(first)?).ok()?)
+        self.queue.get_mut(usize::try_from(ticket.checked_sub(first)?).ok()?)
+    }
+
+    /// Whether the oldest leaf can be merged.
+    fn has_work(&self) -> bool {
+        self.queue.front().is_some_and(Option::is_some)
     }
 }
 
@@ -115,8 +120,21 @@ impl<A: Aggregate> Shared<A> {
         }
     }
 
-    pub(super) fn inner(&self) -> MutexGuard<'_, Inner> {
+    fn inner(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock()
+    }
+
+    /// Reads the leaf of this ticket, which nobody merges meanwhile; `None` where somebody has begun to. Nobody else is
+    /// kept: no lock is held.
+    pub(super) fn read_queued<T>(&self, ticket: u64, read: impl FnOnce(&Merge) -> T) -> Option<T> {
+        let merge = self.inner().queued(ticket)?.take()?;
+        let outcome = read(&merge);
+        if let Some(place) = self.inner().queued(ticket) {
+            debug_assert!(place.is_none(), "its place is kept");
+            *place = Some(merge);
+        }
+        self.jobs.wake();
+        Some(outcome)
     }
 
     /// The number of the tree that a hash belongs to.
@@ -161,7 +179,7 @@ impl<A: Aggregate> Shared<A> {
     pub(super) fn submit(&self, merge: Merge) -> u64 {
         debug_assert!(merge.tail.bytes() > 0, "there is something to merge");
         let mut inner = self.inner();
-        inner.queue.push_back(merge);
+        inner.queue.push_back(Some(merge));
         inner.submitted += 1;
         let ticket = inner.submitted;
         drop(inner);
@@ -182,8 +200,11 @@ impl<A: Aggregate> Shared<A> {
     /// Merges the next leaf. `false` when there is none. What fails is never done: nobody may wait for it.
     fn work(&self) -> Result<bool> {
         let mut inner = self.inner();
+        if !inner.has_work() {
+            return Ok(false);
+        }
         let ticket = inner.submitted - inner.queue.len() as u64 + 1;
-        let Some(merge) = inner.queue.pop_front() else { return Ok(false) };
+        let Some(merge) = inner.queue.pop_front().flatten() else { return Ok(false) };
         inner.running.push(ticket);
         drop(inner);
         let Merge { tree, number, leaf, tail, base } = merge;
@@ -238,7 +259,7 @@ impl<A: Aggregate> Shared<A> {
                 self.jobs.wait(&mut || {
                     let has_panicked = self.jobs.panicked().is_some();
                     let inner = self.inner();
-                    inner.failed.is_some() || has_panicked || !inner.queue.is_empty() || ready(&inner)
+                    inner.failed.is_some() || has_panicked || inner.has_work() || ready(&inner)
                 });
             }
         }
@@ -264,5 +285,33 @@ impl<A: Aggregate> Machine for Worker<A> {
             Ok(false) => Step::Idle,
             Err(_) => Step::Finished,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use forebay_env::Env;
+
+    use super::super::CompressedAggregator;
+    use super::*;
+    use crate::Aggregator;
+    use crate::functions::Distinct;
+
+    /// Whoever read a leaf that waits held the lock that all who add and merge take.
+    #[test]
+    fn nobody_is_kept_while_a_leaf_is_read() -> Result<()> {
+        let options = AggregatorOptions::default().memory_limit(16 << 20).jobs(Env::memory(1).jobs);
+        let mut texts = CompressedAggregator::new(Distinct, options)?;
+        Aggregator::add(&mut texts, b"key", b"text")?;
+        let shared = &texts.shared;
+        texts.trees[0].0.lock().submit_next(0, shared);
+        let read = shared.read_queued(shared.last_ticket(), |merge| {
+            assert!(merge.tail.bytes() > 0, "it is there");
+            assert!(shared.inner.try_lock().is_some(), "no lock is held");
+            assert_eq!(shared.work().ok(), Some(false), "nobody merges it meanwhile");
+        });
+        assert!(read.is_some(), "it waits to be merged");
+        assert!(texts.get(b"key")?.is_some());
+        Ok(())
     }
 }

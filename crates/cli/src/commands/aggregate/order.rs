@@ -1,7 +1,8 @@
 //! The order in which groups are shown: as they come, by their keys, or the largest only.
 //!
 //! Groups of a database may be in order already, but for n-grams, whose numbers have to be put in the order of their
-//! words. Others are sorted in memory, if they are there and there is room for a copy, or else by an external sort.
+//! words. Others are sorted in memory, part by part, so that no copy of all is there at a time; where they are in files
+//! or memory is short, by an external sort.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -12,6 +13,16 @@ use forebay_aggregate::{Aggregator, Order, Value, Visit};
 use super::engine::Measure;
 use super::groups::Groups;
 use super::labels::Labels;
+
+/// A part takes this share of what all groups take,
+const PART_SHARE: usize = 3;
+/// or this much where that is more.
+const PART_BYTES_MIN: usize = 4 << 20;
+/// More walks over all groups than these cost more than an external sort does.
+const WALKS_MAX: usize = 16;
+/// Keys that tell where parts begin, and how much is kept of each.
+const SAMPLED_KEYS_MAX: usize = 2048;
+const SAMPLED_KEY_BYTES_MAX: usize = 128;
 
 /// See the module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,29 +57,101 @@ fn relabelled<A: Measure>(groups: &Groups<A>, labels: &Labels, visit: &mut Visit
     groups.held.for_each(&mut |key, state| visit(labels.shown(key, &mut buffer), state))
 }
 
+/// One part after the other in memory, each found by a walk over all; what is in no such order an external sort has.
 fn by_key<A: Measure>(groups: &Groups<A>, labels: &Labels, visit: &mut Visit<'_>) -> Result<(), Error> {
     if groups.held.is_sorted() && labels.keep_order() {
         return groups.held.for_each(visit);
     }
-    if !groups.held.is_spilled() {
-        let (mut count, mut bytes) = (0, 0);
-        groups.held.for_each(&mut |key, state| {
-            count += 1;
-            bytes += key.len() + state.len();
-            Ok(())
-        })?;
-        let copy_bytes = bytes + count * size_of::<Entry>();
-        if groups.held.memory_bytes() + copy_bytes <= groups.means.memory_bytes {
-            return sorted_in_memory(groups, labels, (count, bytes), visit);
-        }
+    if groups.held.is_spilled() {
+        return sorted_in_files(groups, labels, b"", visit);
     }
+    let mut sample = Sample::default();
+    relabelled(groups, labels, &mut |key, state| {
+        sample.take(key, state);
+        Ok(())
+    })?;
+    let Some(part_bytes) = part_bytes(groups, sample.bytes) else {
+        return sorted_in_files(groups, labels, b"", visit);
+    };
+    let parts = sample.bytes.div_ceil(part_bytes);
+    let bounds = sample.bounds(parts);
+    let mut from: &[u8] = b"";
+    for end in bounds.iter().map(|bound| Some(&bound[..])).chain([None]) {
+        let Some(mut part) = Part::gather(groups, labels, (from, end), 2 * part_bytes)? else {
+            return sorted_in_files(groups, labels, from, visit);
+        };
+        part.show(visit)?;
+        from = end.unwrap_or_default();
+    }
+    Ok(())
+}
+
+/// How much of a copy of all groups, which takes so many bytes, is there at a time; nothing where that would take too
+/// many walks, or more memory than there is.
+fn part_bytes<A: Measure>(groups: &Groups<A>, copy_bytes: usize) -> Option<usize> {
+    let held_bytes = groups.held.memory_bytes();
+    // A part may turn out twice as long as was thought.
+    let left_bytes = groups.means.memory_bytes.saturating_sub(held_bytes) / 2;
+    let (bytes, walks_max) = match groups.held.is_stored() {
+        true => (left_bytes, 1),
+        false => ((held_bytes / PART_SHARE).max(PART_BYTES_MIN).min(left_bytes), WALKS_MAX),
+    };
+    (copy_bytes <= bytes.saturating_mul(walks_max)).then_some(bytes.max(1))
+}
+
+/// The keys from one on, by an external sort.
+fn sorted_in_files<A: Measure>(
+    groups: &Groups<A>,
+    labels: &Labels,
+    from: &[u8],
+    visit: &mut Visit<'_>,
+) -> Result<(), Error> {
     let mut sorter = groups.means.sorter(&groups.function)?;
-    relabelled(groups, labels, &mut |key, state| sorter.sort.add_state(key, state))?;
+    relabelled(groups, labels, &mut |key, state| {
+        if key >= from { sorter.sort.add_state(key, state) } else { Ok(()) }
+    })?;
     sorter.sort.finalize()?;
     sorter.sort.for_each(visit)
 }
 
-/// A group in a copy of all.
+/// Keys of groups at even distances, and how much memory a copy of all takes.
+#[derive(Default)]
+struct Sample {
+    bytes: usize,
+    count: usize,
+    /// The distance is two to this power.
+    power: u32,
+    keys: Vec<Vec<u8>>,
+}
+
+impl Sample {
+    fn take(&mut self, key: &[u8], state: &[u8]) {
+        self.bytes += size_of::<Entry>() + key.len() + state.len();
+        if self.count % (1 << self.power) == 0 {
+            self.keys.push(key[..key.len().min(SAMPLED_KEY_BYTES_MAX)].to_vec());
+            if self.keys.len() == SAMPLED_KEYS_MAX {
+                let mut is_kept = false;
+                self.keys.retain(|_| {
+                    is_kept = !is_kept;
+                    is_kept
+                });
+                self.power += 1;
+            }
+        }
+        self.count += 1;
+    }
+
+    /// Keys that divide all groups into about so many equal parts.
+    fn bounds(mut self, parts: usize) -> Vec<Vec<u8>> {
+        self.keys.sort_unstable();
+        let mut bounds: Vec<_> =
+            (1..parts).filter_map(|part| self.keys.get(part * self.keys.len() / parts).cloned()).collect();
+        bounds.dedup();
+        bounds
+    }
+}
+
+/// A group in a copy.
 struct Entry {
     prefix: u64,
     start: usize,
@@ -83,32 +166,52 @@ impl Entry {
     }
 }
 
-fn sorted_in_memory<A: Measure>(
-    groups: &Groups<A>,
-    labels: &Labels,
-    (count, bytes): (usize, usize),
-    visit: &mut Visit<'_>,
-) -> Result<(), Error> {
-    let (mut entries, mut copy) = (Vec::with_capacity(count), Vec::with_capacity(bytes));
-    relabelled(groups, labels, &mut |key, state| {
-        entries.push(Entry {
-            prefix: Order::Lexical.prefix(key),
-            start: copy.len(),
-            key_bytes: key.len() as u32,
-            state_bytes: state.len() as u32,
+/// Groups whose keys lie between two.
+#[derive(Default)]
+struct Part {
+    entries: Vec<Entry>,
+    copy: Vec<u8>,
+}
+
+impl Part {
+    /// Nothing where it takes more than so many bytes.
+    fn gather<A: Measure>(
+        groups: &Groups<A>,
+        labels: &Labels,
+        (from, end): (&[u8], Option<&[u8]>),
+        bytes_max: usize,
+    ) -> Result<Option<Self>, Error> {
+        let Self { mut entries, mut copy } = Self::default();
+        let mut fits = true;
+        relabelled(groups, labels, &mut |key, state| {
+            if key < from || end.is_some_and(|end| key >= end) || !fits {
+                return Ok(());
+            }
+            entries.push(Entry {
+                prefix: Order::Lexical.prefix(key),
+                start: copy.len(),
+                key_bytes: key.len() as u32,
+                state_bytes: state.len() as u32,
+            });
+            copy.extend_from_slice(key);
+            copy.extend_from_slice(state);
+            fits = size_of::<Entry>() * entries.len() + copy.len() <= bytes_max;
+            Ok(())
+        })?;
+        Ok(fits.then_some(Self { entries, copy }))
+    }
+
+    fn show(&mut self, visit: &mut Visit<'_>) -> Result<(), Error> {
+        let Self { entries, copy } = self;
+        entries.sort_unstable_by(|one, other| {
+            let key = |entry: &Entry| entry.split(copy).0;
+            one.prefix.cmp(&other.prefix).then_with(|| key(one).cmp(key(other)))
         });
-        copy.extend_from_slice(key);
-        copy.extend_from_slice(state);
-        Ok(())
-    })?;
-    entries.sort_unstable_by(|one, other| {
-        let key = |entry: &Entry| entry.split(&copy).0;
-        one.prefix.cmp(&other.prefix).then_with(|| key(one).cmp(key(other)))
-    });
-    entries.iter().try_for_each(|entry| {
-        let (key, state) = entry.split(&copy);
-        visit(key, state)
-    })
+        entries.iter().try_for_each(|entry| {
+            let (key, state) = entry.split(copy);
+            visit(key, state)
+        })
+    }
 }
 
 /// A group by its rank: the first answer, and among equals the key, of which the least ranks highest.

@@ -168,3 +168,18 @@ fn a_reader_that_goes_away_is_no_failure() {
     let output = child.wait_with_output().unwrap();
     assert_eq!((&line[..], output.status.code(), output.stderr.len()), ("0\t1\n", Some(0), 0));
 }
+
+/// More than one part of them is put in order in memory; what all words begin with tells no parts apart.
+#[test]
+fn groups_come_in_order_part_by_part() {
+    let folder = Folder::new("order-by-parts");
+    for (prefix, count) in [("", 300_000), (&"p".repeat(200)[..], 60_000)] {
+        let word = |number: u64| format!("{prefix}{number:06}");
+        // Each once: the step has no factor in common with their number.
+        let words: String = (0..count).map(|at| word(at * 7_919 % count) + "\n").collect();
+        std::fs::write(folder.path("words.txt"), words).unwrap();
+        let expected: String = (0..count).map(|number| word(number) + "\t1\n").collect();
+        let found = folder.ok("aggregate --by word words.txt");
+        assert!(found == expected, "{count} words are not in order");
+    }
+}

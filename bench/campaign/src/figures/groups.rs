@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::bench::{Order, SCRATCH};
-use super::parts::{GROUPS, GROUPS_FACTORS, GROUPS_THESIS};
+use super::parts::{GROUPS, GROUPS_ADDERS, GROUPS_FACTORS, GROUPS_THESIS};
 
 pub(super) const PROGRAM: &str = "bench/rivals/target/release/forebay-bench-groups";
 const ADDS_MIN: u64 = 10_000;
@@ -46,6 +46,20 @@ pub(super) const SETTINGS: &[&str] = &[
     "forebay:threads=1",
     "forebay:trees=2",
     "forebay:trees=4",
+];
+
+/// One thread that has all alone, one that adds as if there were others, and several; none works behind them. The same
+/// with the time under locks.
+pub(super) const ADDERS: &[&str] = &[
+    "forebay:threads=1",
+    "forebay:threads=1:shared=1",
+    "forebay:threads=1:adders=2",
+    "forebay:threads=1:adders=4",
+];
+pub(super) const ADDERS_STAGES: &[&str] = &[
+    "forebay:threads=1:shared=1:stages=1",
+    "forebay:threads=1:adders=2:stages=1",
+    "forebay:threads=1:adders=4:stages=1",
 ];
 
 /// The tree of the thesis, with buffers that are as small beside these groups as its own were beside 100 million of
@@ -165,6 +179,13 @@ pub(super) fn runs(part: &str) -> Vec<Run> {
             of_length("length-16", 16),
             of_length("length-32", 32),
             of_length("length-64", 64),
+        ],
+        GROUPS_ADDERS => vec![
+            Run { engines: ADDERS, ..run("words", "words", 20 * M, GROUPS_EACH) },
+            Run { engines: ADDERS, ..run("numbers", "numbers", 20 * M, GROUPS_EACH) },
+            Run { engines: ADDERS, ..run("few", "few", 40 * M, 1000) },
+            once("words-locks", 20 * M, GROUPS_EACH, ADDERS_STAGES),
+            Run { kind: "numbers", ..once("numbers-locks", 20 * M, GROUPS_EACH, ADDERS_STAGES) },
         ],
         GROUPS_THESIS => vec![
             Run { engines: STAGES, ..run("stages", "words", 20 * M, GROUPS_EACH) },

@@ -12,6 +12,7 @@ mod columns;
 mod compact;
 mod device;
 mod draw;
+mod draws;
 mod groups;
 mod log;
 mod memory;

@@ -9,7 +9,8 @@ use crate::engines::Setting;
 use crate::inputs::Kind;
 
 const EXAMPLES: &str = "\
-An engine may be followed by settings: forebay:threads=1, forebay:adders=2, forebay:trees=2, forebay:finalizes=4
+An engine may be followed by settings: forebay:threads=1, forebay:adders=2, forebay:shared=1
+(one that adds as if others did), forebay:trees=2, forebay:finalizes=4
 (so many times, the last of them at the end), forebay:stages=1 (processor time by stage), and threads for those that
 take them. The tree of the thesis runs where it is named: thesis:fan_out=64:buffer=30M:roots=4:trees=5:packing=columns
 (off, rows, columns or apart).

@@ -5,6 +5,8 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
+use crate::figures::draws::Draws;
+
 /// Groups of the columns that have few, K; the others have one for each K rows.
 pub(super) const FEW: u32 = 100;
 const SEED: u64 = 108;
@@ -12,7 +14,7 @@ const SEED: u64 = 108;
 /// Writes a csv file.
 pub(super) fn write(path: &Path, rows: u64) -> std::io::Result<()> {
     let mut out = BufWriter::with_capacity(1 << 20, File::create(path)?);
-    let mut draws = Draws(SEED);
+    let mut draws = Draws::new(SEED);
     let (few, many) = (u64::from(FEW), (rows / u64::from(FEW)).max(1));
     writeln!(out, "id1,id2,id3,id4,id5,id6,v1,v2,v3")?;
     for _ in 0..rows {
@@ -37,24 +39,6 @@ pub(super) fn write(path: &Path, rows: u64) -> std::io::Result<()> {
         )?;
     }
     out.flush()
-}
-
-/// SplitMix64.
-struct Draws(u64);
-
-impl Draws {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = self.0;
-        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        word ^ (word >> 31)
-    }
-
-    /// Even, to one in 2^32.
-    fn below(&mut self, bound: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
-    }
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ mod columns;
 mod contributions;
 mod engines;
 mod groups;
+mod groups_adders;
 mod groups_factors;
 mod groups_thesis;
 mod growth;
@@ -31,6 +32,7 @@ pub(super) const MEMORY: &str = "memory";
 /// The parts of another program's runs.
 pub(super) const GROUPS: &str = "groups";
 pub(super) const GROUPS_FACTORS: &str = "groups-factors";
+pub(super) const GROUPS_ADDERS: &str = "groups-adders";
 pub(super) const GROUPS_THESIS: &str = "groups-thesis";
 pub(super) const APPLICATIONS: &str = "applications";
 pub(super) const COLUMNS: &str = "columns";
@@ -57,6 +59,7 @@ pub(super) const ALL: &[&Part] = &[
     &jungle::PART,
     &groups::PART,
     &groups_factors::PART,
+    &groups_adders::PART,
     &groups_thesis::PART,
     &columns::PART,
     &incremental::PART,

@@ -24,6 +24,7 @@ const SEED: u64 = 1;
 pub(super) struct Trees<T> {
     trees: Vec<T>,
     adders: usize,
+    is_shared: bool,
     /// Adds to one by many threads.
     add_shared: fn(&T, &[u8]) -> forebay_base::Result<()>,
     adds: u64,
@@ -42,8 +43,15 @@ impl Trees<CompressedAggregator<Count>> {
         let options = options.adders(setting.adders);
         let tree = |_| CompressedAggregator::new(Count, options.clone());
         let trees = (0..setting.trees).map(tree).collect::<Result<Vec<_>, _>>()?;
-        let (adders, finalize_adds) = (setting.adders, adds.div_ceil(setting.finalizes));
-        Ok(Self { trees, adders, add_shared: |tree, key| tree.add(key, ()), adds, finalize_adds, stages })
+        Ok(Self {
+            trees,
+            adders: setting.adders,
+            is_shared: setting.is_shared || setting.adders > 1,
+            add_shared: |tree, key| tree.add(key, ()),
+            adds,
+            finalize_adds: adds.div_ceil(setting.finalizes),
+            stages,
+        })
     }
 }
 
@@ -57,7 +65,8 @@ impl Trees<BufferTreeAggregator<Count>> {
         }
         let trees = vec![BufferTreeAggregator::new(Count, shape)?];
         let add_shared = |_: &_, _: &[u8]| Err(forebay_base::Error::invalid("one thread adds to this tree"));
-        Ok(Self { trees, adders: 1, add_shared, adds, finalize_adds: adds.div_ceil(setting.finalizes), stages })
+        let finalize_adds = adds.div_ceil(setting.finalizes);
+        Ok(Self { trees, adders: 1, is_shared: false, add_shared, adds, finalize_adds, stages })
     }
 }
 
@@ -95,7 +104,7 @@ impl<T: Aggregator<Count> + Sync> Engine for Trees<T> {
     }
 
     fn add(&mut self, blocks: &Blocks) -> Result<(), Failure> {
-        if self.adders > 1 {
+        if self.is_shared {
             return self.add_by_all(blocks);
         }
         let (mut added, mut next) = (0, self.finalize_adds);

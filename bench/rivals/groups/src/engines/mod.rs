@@ -96,6 +96,8 @@ pub(crate) struct Setting {
     pub(crate) threads: usize,
     /// Threads that add.
     pub(crate) adders: usize,
+    /// Whether one thread adds as several do, through a shared reference.
+    pub(crate) is_shared: bool,
     /// Between which keys are divided.
     pub(crate) trees: usize,
     /// How often what was added is made readable; the last time is at the end.
@@ -116,8 +118,18 @@ impl Setting {
     fn of(known: &Known) -> Self {
         let threads = if known.threads == Threads::One { 1 } else { THREADS };
         let Known { name, home, .. } = *known;
-        let (adders, trees, finalizes, shape) = (1, 1, 1, TreeShape::default());
-        Self { label: name.into(), name, home, threads, adders, trees, finalizes, counts_stages: false, shape }
+        Self {
+            label: name.into(),
+            name,
+            home,
+            threads,
+            adders: 1,
+            is_shared: false,
+            trees: 1,
+            finalizes: 1,
+            counts_stages: false,
+            shape: TreeShape::default(),
+        }
     }
 }
 
@@ -144,6 +156,7 @@ impl FromStr for Setting {
             match what {
                 "threads" if known.threads == Threads::Any => setting.threads = count,
                 "adders" if setting.name == "forebay" => setting.adders = count,
+                "shared" if setting.name == "forebay" => setting.is_shared = true,
                 "trees" if has_trees => setting.trees = count,
                 "finalizes" if has_trees => setting.finalizes = number,
                 "stages" if has_trees => setting.counts_stages = true,
@@ -235,7 +248,7 @@ mod tests {
         for bad in ["thesis:packing=zip", "thesis:buffer=0M", "forebay:roots=2"] {
             assert!(bad.parse::<Setting>().is_err(), "{bad}");
         }
-        for bad in ["rocksdb", "forebay:threads", "forebay:threads=0", "hashbrown:threads=2", "tbb:trees=2"] {
+        for bad in ["rocksdb", "forebay:threads", "tbb:shared=1", "forebay:threads=0", "hashbrown:threads=2", "tbb:trees=2"] {
             assert!(bad.parse::<Setting>().is_err(), "{bad}");
         }
     }

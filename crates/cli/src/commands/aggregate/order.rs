@@ -127,7 +127,7 @@ struct Sample {
 impl Sample {
     fn take(&mut self, key: &[u8], state: &[u8]) {
         self.bytes += size_of::<Entry>() + key.len() + state.len();
-        if self.count % (1 << self.power) == 0 {
+        if self.count.is_multiple_of(1 << self.power) {
             self.keys.push(key[..key.len().min(SAMPLED_KEY_BYTES_MAX)].to_vec());
             if self.keys.len() == SAMPLED_KEYS_MAX {
                 let mut is_kept = false;

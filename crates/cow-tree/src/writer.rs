@@ -69,6 +69,11 @@ impl<R: Combine> TreeWriter<R> {
         Ok(())
     }
 
+    /// Whether a version is on its way: a file of its own, or an append to which something was pushed.
+    pub fn is_begun(&self) -> bool {
+        matches!(self.work, Some(Work::Begun(_)))
+    }
+
     /// The key of the last record pushed.
     pub fn last_key(&self) -> &[u8] {
         &self.last_key

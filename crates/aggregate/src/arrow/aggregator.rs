@@ -8,7 +8,7 @@ use forebay_base::limits::KEY_BYTES_MAX;
 use forebay_base::{Error, Result};
 
 use super::batches::{RecordBatches, Wanted};
-use super::column::{Column, Form, lanes};
+use super::column::{Column, Form, empty, lanes};
 use super::dictionaries::Dictionaries;
 use super::schema::{PartialSchema, blamed, field};
 use crate::aggregate::Aggregate;
@@ -68,8 +68,8 @@ impl Asked {
     fn of<S: AsRef<str>>(schema: &Schema, names: &[S]) -> Result<Vec<Self>> {
         let asked = |name: &S| {
             let field = field(schema, name.as_ref())?;
-            let none = arrow_array::new_empty_array(field.data_type());
-            let column = Column::of(&none, Form::Shown, &Dictionaries::default());
+            let column = empty(field.data_type())
+                .and_then(|none| Column::of(&none, Form::Shown, &Dictionaries::default()));
             column.map_err(|error| blamed(field, &error))?;
             Ok(Self(field.name().clone(), field.data_type().clone()))
         };

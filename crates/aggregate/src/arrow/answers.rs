@@ -17,7 +17,8 @@ pub(super) fn answer_type(function: &str, columns: &[&DataType]) -> DataType {
     let first = columns.first().map_or(&DataType::Utf8, |kind| plain_type(kind));
     match function.split(':').next().unwrap_or_default() {
         "count" | "count_if" | "distinct" => DataType::Int64,
-        "fsum" | "avg" | "var_pop" | "var_samp" | "stddev_pop" | "stddev_samp" => DataType::Float64,
+        "fsum" | "avg" | "mean" | "var_pop" | "var_samp" | "variance" => DataType::Float64,
+        "stddev_pop" | "stddev_samp" | "stddev" => DataType::Float64,
         "corr" | "r2" | "approx_distinct" | "theta" | "approx_quantile" => DataType::Float64,
         "bool_and" | "bool_or" => DataType::Boolean,
         "sum" if first.is_integer() => decimal(0),

@@ -56,6 +56,8 @@ struct Builder {
     values: Vec<Values>,
     rows: usize,
     bytes: usize,
+    /// Some columns have a value of a group that others have none of, as it was refused.
+    is_torn: bool,
 }
 
 /// What a function has for each group.
@@ -79,10 +81,12 @@ impl Builder {
             function: Arc::clone(schema.function()),
             rows: 0,
             bytes: 0,
+            is_torn: false,
         }
     }
 
     fn push(&mut self, key: &[u8], state: &[u8]) -> Result<()> {
+        let was_torn = std::mem::replace(&mut self.is_torn, true);
         let mut columns = group_key::split(key);
         for texts in &mut self.keys {
             let column = columns.next();
@@ -108,6 +112,7 @@ impl Builder {
         }
         self.rows += 1;
         self.bytes += key.len() + state.len();
+        self.is_torn = was_torn;
         Ok(())
     }
 
@@ -116,6 +121,9 @@ impl Builder {
     }
 
     fn finish(&mut self) -> Result<RecordBatch> {
+        if self.is_torn {
+            return Err(Error::invalid("a group before was refused"));
+        }
         let fields = self.schema.fields();
         let mut columns: Vec<ArrayRef> = Vec::with_capacity(fields.len());
         for (texts, field) in self.keys.iter_mut().zip(fields) {
@@ -128,7 +136,7 @@ impl Builder {
                 Values::Answers(values) => values.finish().map_err(|error| blamed(field, &error))?,
             });
         }
-        debug_assert!(columns.iter().all(|column| column.len() == self.rows), "each group has all columns");
+        debug_assert!(self.rows > 0, "a batch has groups");
         (self.rows, self.bytes) = (0, 0);
         RecordBatch::try_new(Arc::clone(&self.schema), columns).map_err(refusal)
     }
@@ -161,14 +169,9 @@ impl<'a> RecordBatches<'a> {
 
     /// No more groups come.
     fn end(&mut self, end: Result<()>) {
-        let last = if self.builder.rows > 0 { self.builder.finish().map(Some) } else { Ok(None) };
-        self.end = Some(match last {
-            Ok(last) => {
-                self.ready.extend(last);
-                end
-            }
-            Err(error) => end.and(Err(error)),
-        });
+        let is_whole = !self.builder.is_torn && self.builder.rows > 0;
+        let last = if is_whole { self.builder.finish().map(Some) } else { Ok(None) };
+        self.end = Some(last.map(|last| self.ready.extend(last)).and(end));
     }
 }
 

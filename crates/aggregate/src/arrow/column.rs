@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
-use arrow_array::{Array, ArrayRef, ArrowPrimitiveType};
+use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, new_empty_array};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
 use arrow_schema::{DataType, TimeUnit};
 use forebay_base::{Error, Result};
@@ -145,6 +145,23 @@ pub(super) fn plain_type(kind: &DataType) -> &DataType {
     }
 }
 
+/// An array of a type that has nothing, where there can be one that is taken.
+pub(super) fn empty(kind: &DataType) -> Result<ArrayRef> {
+    let is_sound = match plain_type(kind) {
+        DataType::Time32(unit) => matches!(unit, TimeUnit::Second | TimeUnit::Millisecond),
+        DataType::Time64(unit) => matches!(unit, TimeUnit::Microsecond | TimeUnit::Nanosecond),
+        DataType::FixedSizeBinary(bytes) => *bytes >= 0,
+        plain => !plain.is_nested(),
+    };
+    let is_coded = !matches!(kind, DataType::Dictionary(codes, _) if !codes.is_integer());
+    let is_taken = is_sound && is_coded;
+    if is_taken { Ok(new_empty_array(kind)) } else { Err(not_taken(kind)) }
+}
+
+fn not_taken(kind: &DataType) -> Error {
+    Error::invalid(format!("{kind} is not a type to group by, or that functions take: cast it"))
+}
+
 /// The lanes of some.
 pub(super) fn lanes(columns: &[Column]) -> Result<Vec<Lane<'_>>> {
     columns.iter().map(Column::lane).collect()
@@ -216,7 +233,7 @@ fn numbers(array: &ArrayRef) -> Result<Values> {
                     let values = array.as_primitive::<$type>().values();
                     written(array.len(), |at| values[at].to_string())
                 })*
-                kind => Err(Error::invalid(format!("{kind} is not a type to group by, or that functions take: cast it"))),
+                kind => Err(not_taken(kind)),
             }
         };
     }

@@ -1,6 +1,7 @@
 //! Reading record batches of partial states: each group's key and its state, once all of a batch is found to be sound.
 
 use arrow_array::RecordBatch;
+use forebay_base::limits::KEY_BYTES_MAX;
 use forebay_base::{Error, Result};
 
 use super::column::{Column, Form, lanes, refusal};
@@ -51,6 +52,16 @@ impl PartialSchema {
         }
         debug_assert_eq!(ends.len(), rows.len() + 1, "a state for each row");
         let mut key = Vec::new();
+        for at in 0..rows.len() {
+            key.clear();
+            rows.write_key(at, &mut key);
+            if key.len() > KEY_BYTES_MAX {
+                return Err(Error::invalid(format!(
+                    "the key in row {} has more than {KEY_BYTES_MAX} bytes",
+                    at + 1
+                )));
+            }
+        }
         for (at, bounds) in ends.windows(2).enumerate() {
             key.clear();
             rows.write_key(at, &mut key);

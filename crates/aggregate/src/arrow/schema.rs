@@ -8,7 +8,7 @@ use forebay_base::{Error, Result};
 use forebay_env::sync::Arc;
 
 use super::answers::{answer_type, answer_type_of};
-use super::column::{Column, Form, plain_type};
+use super::column::{Column, Form, empty, plain_type};
 use super::dictionaries::Dictionaries;
 use crate::catalog::parse_function;
 use crate::composite::Composite;
@@ -38,8 +38,7 @@ impl PartialSchema {
     pub fn new<S: AsRef<str>>(input: &Schema, by: &[S], functions: &str) -> Result<Self> {
         let key = |name: &S| {
             let field = field(input, name.as_ref())?;
-            let kind = plain_type(field.data_type()).clone();
-            Ok(Arc::new(Field::new(field.name(), kind, field.is_nullable())))
+            Ok(Arc::new(Field::new(field.name(), field.data_type().clone(), true)))
         };
         let keys: Vec<FieldRef> = by.iter().map(key).collect::<Result<_>>()?;
         let mut states = Vec::new();
@@ -79,13 +78,18 @@ impl PartialSchema {
     }
 
     fn made(keys: Vec<FieldRef>, states: Vec<(String, DataType)>) -> Result<Self> {
+        // Batches may have nulls whatever the first schema says, and dictionaries come back as their values.
+        let plain =
+            |key: FieldRef| Arc::new(Field::new(key.name(), plain_type(key.data_type()).clone(), true));
+        let keys: Vec<FieldRef> = keys.into_iter().map(plain).collect();
         for (at, key) in keys.iter().enumerate() {
             let is_told = keys[..at].iter().any(|other| other.name() == key.name());
             if is_told || states.iter().any(|(function, _)| function == key.name()) {
                 return Err(Error::invalid(format!("two columns would be called `{}`", key.name())));
             }
-            let none = arrow_array::new_empty_array(key.data_type());
-            Column::of(&none, Form::Exact, &Dictionaries::default()).map_err(|error| blamed(key, &error))?;
+            let none = empty(key.data_type());
+            let column = none.and_then(|none| Column::of(&none, Form::Exact, &Dictionaries::default()));
+            column.map_err(|error| blamed(key, &error))?;
         }
         let mut columns: Vec<String> = Vec::new();
         for (at, (function, _)) in states.iter().enumerate() {

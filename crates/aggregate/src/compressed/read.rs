@@ -87,7 +87,9 @@ impl<A: Aggregate> CompressedAggregator<A> {
 
     fn merged(&self, key: &[u8], mut states: Vec<Vec<u8>>) -> Result<Option<Vec<u8>>> {
         if states.len() < 2 {
-            return Ok(states.pop());
+            let state = states.pop();
+            state.as_ref().map_or(Ok(()), |state| check_length(key, state, self.shared.state_bytes_max))?;
+            return Ok(state);
         }
         let parts: Vec<&[u8]> = states.iter().map(Vec::as_slice).collect();
         let mut merged = Vec::new();

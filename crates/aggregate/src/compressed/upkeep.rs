@@ -156,6 +156,8 @@ impl<A: Aggregate> CompressedAggregator<A> {
             return Err(over_limit(shared.room.memory_max, instead));
         }
         self.spill(&mut sealed)?;
+        // One long state may have left much of what it was merged with.
+        shared.release();
         shared.room.is_full.store(false, Ordering::Relaxed);
         Ok(shared.has_room(segments, Need::Adding))
     }

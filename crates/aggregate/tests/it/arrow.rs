@@ -22,7 +22,7 @@ use crate::place::Place;
 /// A function of each form over the columns `int`, `float` and `text`, and whether it is exact.
 fn functions() -> Vec<(String, bool)> {
     let exact = |name: &str| {
-        !matches!(name, "fsum" | "avg" | "corr" | "r2" | "approx_quantile" | "frequent")
+        !matches!(name, "fsum" | "avg" | "mean" | "corr" | "r2" | "approx_quantile" | "frequent")
             && !name.starts_with("var")
             && !name.starts_with("stddev")
     };
@@ -37,9 +37,8 @@ fn functions() -> Vec<(String, bool)> {
             "sample" => "sample:text:3".into(),
             "histogram" => "histogram:int:0;50".into(),
             "approx_quantile" => "approx_quantile:float:0.5".into(),
-            "fsum" | "avg" | "sum" | "max" | "var_pop" | "var_samp" | "stddev_pop" | "stddev_samp" => {
-                format!("{name}:float")
-            }
+            "fsum" | "avg" | "mean" | "sum" | "max" => format!("{name}:float"),
+            _ if name.starts_with("var") || name.starts_with("stddev") => format!("{name}:float"),
             "min" | "bit_and" | "bit_or" | "bit_xor" => format!("{name}:int"),
             _ => format!("{name}:text"),
         };

@@ -85,8 +85,11 @@ impl SpillTarget for GroupFiles {
             )));
         }
         let builder = database.table("groups").node_bytes(terms.spill_bytes as u64);
-        let table = builder.merging_states(terms.state_type, terms.rule).open()?;
-        Ok(Box::new(Groups { table, database: Some(database) }))
+        match builder.merging_states(terms.state_type, terms.rule).open() {
+            Ok(table) => Ok(Box::new(Groups { table, database: Some(database) })),
+            // Or the next try would find the groups of another.
+            Err(error) => database.take_back().and(Err(error)),
+        }
     }
 }
 

@@ -565,3 +565,18 @@ fn windows_that_come_back_get_their_function() {
     add(&windows);
     assert_eq!(windows.expire(100).unwrap().dropped, 1);
 }
+
+/// A function that panicked at the states of several windows took the reader with it.
+#[test]
+fn a_function_that_panics_is_an_error_of_who_reads() {
+    let (db, trip) = (Database::open(DIR, options(&Env::memory(1))).unwrap(), Trip::default());
+    let windows = db.windows("w", Tripping(SumInt, trip.clone()), tiers()).open().unwrap();
+    windows.add(5, b"key", 1).unwrap();
+    windows.add(15, b"key", 2).unwrap();
+    trip.set(1, 1);
+    for refused in [windows.get(.., b"key").map(drop), windows.iter(..).unwrap().next().unwrap().map(drop)] {
+        let text = refused.unwrap_err().to_string();
+        assert!(text.contains("sum_int") && text.contains("key"), "{text}");
+    }
+    assert_eq!(windows.get(.., b"key").unwrap(), Some(3));
+}

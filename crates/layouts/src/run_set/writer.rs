@@ -121,15 +121,21 @@ impl FileWriter {
                 Ok(list.finish()?.map(|list| (DataFile::List(list), portion)))
             }
             Self::Tree(tree) => {
+                // An append of nothing gives the version back that is there.
+                let is_new = tree.is_begun();
                 let tree = tree.finish()?;
-                let (records, bytes) = tree.portion(range)?;
+                let give_up = || {
+                    if is_new {
+                        tree.discard()
+                    }
+                };
+                let (records, bytes) = tree.portion(range).inspect_err(|_| give_up())?;
                 debug_assert!(records <= tree.records(), "a range has no more of a tree than there is");
-                let file = DataFile::Tree(tree);
                 if records == 0 {
-                    file.discard();
+                    give_up();
                     return Ok(None);
                 }
-                Ok(Some((file, Portion { bytes, records })))
+                Ok(Some((DataFile::Tree(tree), Portion { bytes, records })))
             }
         }
     }

@@ -245,7 +245,10 @@ impl Merges {
         state.clear();
         state.extend_from_slice(newer.value);
         let attempt = guest::attempt();
-        let merges = state.len() == older.value.len() && rule.merge_in_place(&mut state, older.value);
+        // Of deletes, too, all values have one length.
+        let are_states = (older.kind, newer.kind) == (Kind::Put, Kind::Put);
+        let merges =
+            are_states && state.len() == older.value.len() && rule.merge_in_place(&mut state, older.value);
         // Where the rule panics, states come to nothing: records are merged whenever they are looked at.
         let merges = attempt.succeeds() && merges;
         let merged = match (merges, place.checked_sub(FOLDED_PLACE)) {

@@ -75,7 +75,14 @@ impl<'f, 'scope, 'env> Feed<'f, 'scope, 'env> {
     }
 
     /// The next piece, for which there is the memory of another one; a failure stands at its place.
+    /// Nothing comes behind a failure.
     pub(super) fn next(&mut self, spare: &mut Vec<u8>) -> Result<Option<Piece>, (Place, Failure)> {
+        let next = self.hand_out(spare);
+        self.is_closed |= next.is_err();
+        next
+    }
+
+    fn hand_out(&mut self, spare: &mut Vec<u8>) -> Result<Option<Piece>, (Place, Failure)> {
         while !self.is_closed {
             if self.open.is_none() {
                 let Some(path) = self.inputs.files.get(self.next_file) else { return Ok(None) };

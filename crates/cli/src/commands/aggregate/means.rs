@@ -11,8 +11,8 @@ use crate::temporary::Temporary;
 
 /// Less memory than this is refused.
 pub(super) const MEMORY_BYTES_MIN: u64 = 2 << 20;
-/// The least that a table can do with, and the sort it goes on with.
-const TABLE_BYTES_MIN: usize = 1536 << 10;
+/// The least that a table can do with, and what it goes on with in files.
+const TABLE_BYTES_MIN: usize = 1792 << 10;
 /// What each of many threads has of a table.
 const THREAD_BYTES: usize = 6 << 20;
 /// Beside several threads that add, this many merge at most.

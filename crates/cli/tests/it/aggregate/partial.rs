@@ -6,13 +6,14 @@ use super::Draws;
 use crate::tool::Folder;
 
 /// Of each built-in function one. Where it is not exact, a floating-point number that is near is right.
-const FUNCTIONS: [(&str, bool); 37] = [
+const FUNCTIONS: [(&str, bool); 40] = [
     ("count", true),
     ("count:text", true),
     ("count_if:truth", true),
     ("sum:number", true),
     ("fsum:number", false),
     ("avg:number", false),
+    ("mean:number", false),
     ("min:number", true),
     ("max:number", true),
     ("min_text:text", true),
@@ -22,6 +23,8 @@ const FUNCTIONS: [(&str, bool); 37] = [
     ("var_samp:number", false),
     ("stddev_pop:number", false),
     ("stddev_samp:number", false),
+    ("stddev:number", false),
+    ("variance:number", false),
     ("corr:number:int", false),
     ("r2:number:int", false),
     ("bool_and:truth", true),

@@ -42,8 +42,9 @@ impl<A: Aggregate> Iterator for WindowsScan<A> {
             match next {
                 Ok(None) => self.merges.pop(),
                 Ok(Some((key, states))) => {
-                    let state = merged(&*self.function, states).unwrap_or_default();
-                    let entry = self.function.finish(&state).map(|value| (key, value));
+                    let state = merged(&*self.function, &key, states);
+                    let answer = state.and_then(|state| self.function.finish(&state.unwrap_or_default()));
+                    let entry = answer.map(|value| (key, value));
                     if entry.is_err() {
                         self.merges.clear();
                     }

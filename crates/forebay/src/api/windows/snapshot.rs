@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use forebay_aggregate::Aggregate;
 use forebay_base::{Order, Range, Result};
+use forebay_env::guest;
+use forebay_layouts::answered;
 
 use super::marks::Marks;
 use super::scan::Merge;
@@ -15,6 +17,9 @@ use crate::api::KeyBounds;
 use crate::api::table::{prefix_range, range_of};
 use crate::read;
 use crate::versions::View;
+
+/// So much of a key is told.
+const KEY_BYTES_SHOWN: usize = 64;
 
 /// [`Windows`] at one moment.
 pub struct WindowsSnapshot<A> {
@@ -48,7 +53,7 @@ impl<A: Aggregate> WindowsSnapshot<A> {
         for table in self.tables(&marks, &times_of(&times))? {
             states.extend(read::get(&parts.engine.context, &self.view, table, key)?);
         }
-        Ok(merged(self.windows.function(), states))
+        merged(self.windows.function(), key, states)
     }
 
     /// All keys with what their values over a range of time came to, ascending.
@@ -115,15 +120,24 @@ impl<A: Aggregate> WindowsSnapshot<A> {
     }
 }
 
-/// What the states of a key come to.
-pub(super) fn merged<A: Aggregate>(function: &A, mut states: Vec<Vec<u8>>) -> Option<Vec<u8>> {
+/// What the states of a key come to; an error where the function panics.
+pub(super) fn merged<A: Aggregate>(
+    function: &A,
+    key: &[u8],
+    mut states: Vec<Vec<u8>>,
+) -> Result<Option<Vec<u8>>> {
     if states.len() < 2 {
-        return states.pop();
+        return Ok(states.pop());
     }
     let states: Vec<&[u8]> = states.iter().map(Vec::as_slice).collect();
     let mut merged = Vec::new();
-    function.merge(&states, &mut merged);
-    Some(merged)
+    let of_key = || {
+        let (rule, shown) = (function.state_type(), key[..key.len().min(KEY_BYTES_SHOWN)].escape_ascii());
+        format!("the aggregation rule `{}` of windows panicked at key \"{shown}\"", rule.as_str())
+    };
+    guest::take_failure();
+    guest::ask(of_key, || function.merge(&states, &mut merged));
+    answered(Ok(Some(merged)))
 }
 
 fn times_of(times: &impl RangeBounds<u64>) -> Times<u64> {

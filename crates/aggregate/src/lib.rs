@@ -9,6 +9,7 @@
 mod adapt;
 mod aggregate;
 mod aggregator;
+mod answer_kind;
 #[cfg(feature = "arrow")]
 pub mod arrow;
 mod broken;
@@ -36,6 +37,7 @@ mod value;
 
 pub use aggregate::{Aggregate, Merging};
 pub use aggregator::{Aggregator, Visit};
+pub use answer_kind::AnswerKind;
 pub use buffer_tree::{BufferTreeAggregator, Packing, TreeShape};
 pub use built_in::BuiltIn;
 pub use catalog::{FUNCTIONS, parse_function};

@@ -10,31 +10,37 @@ use forebay_base::{Error, Result};
 use forebay_env::sync::Arc;
 
 use super::column::{plain_type, refusal};
+use crate::answer_kind::AnswerKind;
+use crate::catalog::name_of;
 use crate::value::Value;
 
 /// The type of what a function answers that is given columns of these types: one of [`Answers`].
 pub(super) fn answer_type(function: &str, columns: &[&DataType]) -> DataType {
-    let first = columns.first().map_or(&DataType::Utf8, |kind| plain_type(kind));
-    match function.split(':').next().unwrap_or_default() {
-        "count" | "count_if" | "distinct" => DataType::Int64,
-        "fsum" | "avg" | "mean" | "var_pop" | "var_samp" | "variance" => DataType::Float64,
-        "stddev_pop" | "stddev_samp" | "stddev" => DataType::Float64,
-        "corr" | "r2" | "approx_distinct" | "theta" | "approx_quantile" => DataType::Float64,
-        "bool_and" | "bool_or" => DataType::Boolean,
-        "sum" if first.is_integer() => decimal(0),
-        "min" | "max" | "bit_and" | "bit_or" | "bit_xor" if *first == DataType::UInt64 => decimal(0),
-        "min" | "max" | "bit_and" | "bit_or" | "bit_xor" if first.is_integer() => DataType::Int64,
-        "sum" | "min" | "max" => match first {
-            first if first.is_floating() => DataType::Float64,
-            DataType::Decimal32(_, scale)
-            | DataType::Decimal64(_, scale)
-            | DataType::Decimal128(_, scale)
-            | DataType::Decimal256(_, scale) => decimal((*scale).max(0)),
-            // Numbers of texts: of any size, and exact.
-            _ => DataType::Utf8,
-        },
-        "bit_and" | "bit_or" | "bit_xor" => DataType::Utf8,
-        _ if columns.iter().any(|kind| is_bytes(plain_type(kind))) => DataType::Binary,
+    match AnswerKind::of(function) {
+        AnswerKind::Int => DataType::Int64,
+        AnswerKind::Float => DataType::Float64,
+        AnswerKind::Truth => DataType::Boolean,
+        AnswerKind::Number => number_type(name_of(function), columns.first().map(|kind| plain_type(kind))),
+        AnswerKind::Text if columns.iter().any(|kind| is_bytes(plain_type(kind))) => DataType::Binary,
+        AnswerKind::Text => DataType::Utf8,
+    }
+}
+
+/// That of exact numbers of a column.
+fn number_type(function: &str, column: Option<&DataType>) -> DataType {
+    let column = column.unwrap_or(&DataType::Utf8);
+    match column {
+        column if column.is_integer() && function == "sum" => decimal(0),
+        DataType::UInt64 => decimal(0),
+        column if column.is_integer() => DataType::Int64,
+        // Bits of numbers that may be no integers.
+        _ if !matches!(function, "sum" | "min" | "max") => DataType::Utf8,
+        column if column.is_floating() => DataType::Float64,
+        DataType::Decimal32(_, scale)
+        | DataType::Decimal64(_, scale)
+        | DataType::Decimal128(_, scale)
+        | DataType::Decimal256(_, scale) => decimal((*scale).max(0)),
+        // Numbers of texts: of any size, and exact.
         _ => DataType::Utf8,
     }
 }
@@ -145,8 +151,8 @@ fn known<T>(value: Option<T>, is_null: bool, answer: &Value<'_>, kind: &str) -> 
     }
 }
 
-/// A decimal number in units of its last digit, if it fits.
-fn units(text: &[u8], scale: u8) -> Option<i128> {
+/// A decimal number in units of its last digit, of which `scale` stand behind the point, if it fits 38 digits.
+pub fn units(text: &[u8], scale: u8) -> Option<i128> {
     let text = std::str::from_utf8(text).ok()?;
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let zeros = usize::from(scale).checked_sub(fraction.len())?;

@@ -23,6 +23,7 @@ mod restore;
 mod schema;
 
 pub use aggregator::RecordBatchAggregator;
+pub use answers::units;
 pub use batches::{PartialBatches, RecordBatches};
 pub use column::Form;
 pub use file::{PartialReader, PartialWriter};

@@ -12,6 +12,7 @@ use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer
 use arrow_schema::{DataType, Field, Schema};
 use forebay::Error;
 use forebay_aggregate::Value;
+use forebay_aggregate::arrow::units;
 use parquet::arrow::ArrowSchemaConverter;
 use parquet::arrow::arrow_writer::{ArrowColumnChunk, ArrowRowGroupWriterFactory, compute_leaves};
 use parquet::basic::Compression;
@@ -21,7 +22,7 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::ColumnPath;
 
 use super::cells::{Cells, Column, Texts};
-use super::kinds::{DECIMAL_DIGITS, Kind, units};
+use super::kinds::{DECIMAL_DIGITS, Kind};
 
 /// A row group has this many rows, or fewer where they take this many bytes.
 pub(super) const GROUP_ROWS: usize = 64 << 10;

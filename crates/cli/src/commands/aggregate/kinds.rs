@@ -1,7 +1,7 @@
 //! What the columns of the output hold, where that has to be known before it is written.
 
 use forebay::Error;
-use forebay_aggregate::Value;
+use forebay_aggregate::{AnswerKind, Value};
 
 use super::engine::Measure;
 use super::groups::Groups;
@@ -104,26 +104,15 @@ fn is_float(value: i128) -> bool {
     bits.saturating_sub(value.unsigned_abs().trailing_zeros()) <= f64::MANTISSA_DIGITS
 }
 
-/// A decimal number in units of its last digit, if it fits.
-pub(super) fn units(text: &[u8], scale: u8) -> Option<i128> {
-    let text = std::str::from_utf8(text).ok()?;
-    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
-    let zeros = usize::from(scale).checked_sub(fraction.len())?;
-    let units = format!("{whole}{fraction}{}", "0".repeat(zeros)).parse::<i128>().ok()?;
-    (units.unsigned_abs() < 10_u128.pow(DECIMAL_DIGITS as u32)).then_some(units)
-}
-
 impl Kind {
     /// What a function of this name answers; nothing where that depends on its values: integers, or other numbers too.
     fn of(function: &str) -> Option<Self> {
-        match function.split(':').next().unwrap_or_default() {
-            "count" | "count_if" | "distinct" => Some(Self::Int),
-            "fsum" | "avg" | "mean" | "var_pop" | "var_samp" | "variance" => Some(Self::Float),
-            "stddev_pop" | "stddev_samp" | "stddev" => Some(Self::Float),
-            "corr" | "r2" | "approx_distinct" | "theta" | "approx_quantile" => Some(Self::Float),
-            "bool_and" | "bool_or" => Some(Self::Truth),
-            "min" | "max" | "sum" | "bit_and" | "bit_or" | "bit_xor" => None,
-            _ => Some(Self::Text),
+        match AnswerKind::of(function) {
+            AnswerKind::Int => Some(Self::Int),
+            AnswerKind::Float => Some(Self::Float),
+            AnswerKind::Truth => Some(Self::Truth),
+            AnswerKind::Number => None,
+            AnswerKind::Text => Some(Self::Text),
         }
     }
 }

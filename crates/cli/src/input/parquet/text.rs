@@ -4,10 +4,10 @@ use std::fmt::Display;
 use std::io::Write as _;
 
 use forebay_aggregate::Value;
+use forebay_aggregate::arrow::calendar::{Day, Point, Time, Zone};
 use parquet::basic::{ConvertedType, LogicalType, TimeUnit, Type as PhysicalType};
 use parquet::schema::types::ColumnDescriptor;
 
-const SECONDS_A_DAY: i64 = 86_400;
 /// The day of the Julian calendar that 1970 begins with.
 const JULIAN_1970: i64 = 2_440_588;
 /// The most digits of decimals of 16 bytes.
@@ -31,13 +31,6 @@ pub(super) enum Form {
     Uuid,
     /// Floating-point numbers of 16 bits.
     Half,
-}
-
-/// Whether a time is one of the world's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Zone {
-    Utc,
-    Local,
 }
 
 impl Form {
@@ -103,9 +96,9 @@ impl Form {
         match self {
             Self::Plain | Self::Uuid | Self::Half => display(value, out),
             Self::Unsigned => display(value.cast_unsigned(), out),
-            Self::Date => date(value, out),
-            Self::Time(parts) => time(value, parts, out),
-            Self::Timestamp(parts, zone) => timestamp(value, parts, zone, out),
+            Self::Date => display(Day(value), out),
+            Self::Time(parts) => display(Time { value, parts }, out),
+            Self::Timestamp(parts, zone) => display(Point { value, parts, zone }, out),
             Self::Decimal(scale) => decimal(value.into(), scale, out),
         }
     }
@@ -158,44 +151,8 @@ pub(super) fn single(value: f32, out: &mut Vec<u8>) {
 /// The time stamps of old writers: nanoseconds of a day, and the day.
 pub(super) fn int96(words: &[u32], out: &mut Vec<u8>) {
     let word = |at: usize| i64::from(words.get(at).copied().unwrap_or(0));
-    date(word(2) - JULIAN_1970, out);
-    out.push(b'T');
-    time(word(1) << 32 | word(0), 1_000_000_000, out);
-}
-
-fn timestamp(value: i64, parts: i64, zone: Zone, out: &mut Vec<u8>) {
-    let day = SECONDS_A_DAY * parts;
-    date(value.div_euclid(day), out);
-    out.push(b'T');
-    time(value.rem_euclid(day), parts, out);
-    if zone == Zone::Utc {
-        out.push(b'Z');
-    }
-}
-
-/// A time of day, with as many digits as its unit has, so that texts are ordered as times are.
-fn time(value: i64, parts: i64, out: &mut Vec<u8>) {
-    let (seconds, fraction) = (value / parts, value % parts);
-    let digits = parts.ilog10() as usize;
-    let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
-    display(format_args!("{hours:02}:{minutes:02}:{:02}.{fraction:0digits$}", seconds % 60), out);
-}
-
-/// A day of the Gregorian calendar, continued backwards. After Howard Hinnant's `civil_from_days`: years begin in
-/// March, so that the leap day is a year's last, and eras have 400 years.
-fn date(days: i64, out: &mut Vec<u8>) {
-    let days = days.saturating_add(719_468);
-    let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
-    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let day = day - (153 * month + 2) / 5 + 1;
-    let (month, next) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
-    match era * 400 + year + next {
-        year @ 0..=9999 => display(format_args!("{year:04}-{month:02}-{day:02}"), out),
-        // As ISO 8601 has it where reader and writer agree on six digits: with a sign.
-        year => display(format_args!("{year:+07}-{month:02}-{day:02}"), out),
-    }
+    let time = Time { value: word(1) << 32 | word(0), parts: 1_000_000_000 };
+    display(format_args!("{}T{time}", Day(word(2) - JULIAN_1970)), out);
 }
 
 fn decimal(value: i128, scale: u32, out: &mut Vec<u8>) {

@@ -50,7 +50,7 @@ pub use grouping::{COLUMNS_MAX, Children, Grouping, Groupings, group_key};
 pub use hash::HashAggregator;
 pub use names::columns_of;
 pub use optional::{Lifted, Optional};
-pub use sort::SortAggregator;
+pub use sort::{RunFiles, SortAggregator};
 pub use spilled::{ExpectedGroups, HASH_SEED, SpillTarget, SpillTerms, SpilledGroups, Unpublished};
 pub use stages::{Stage, Stages};
 pub use state_type::StateType;

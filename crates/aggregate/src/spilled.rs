@@ -53,7 +53,7 @@ pub trait SpilledGroups: Send + Sync {
     /// The memory that it takes now.
     fn memory_bytes(&self) -> usize;
 
-    /// Reads from the device that lookups and cursors have cost.
+    /// Reads from the device that lookups and cursors have cost, where they are counted.
     fn device_reads(&self) -> u64;
 }
 

@@ -273,7 +273,7 @@ impl<A: Aggregate> Aggregator<A> for CompressedAggregator<A> {
 
     fn memory_bytes(&self) -> usize {
         self.stripes().for_each(|stripe| stripe.lock().count(&self.shared));
-        self.shared.memory_bytes()
+        self.shared.memory_bytes() + self.groups.get().map_or(0, |groups| groups.memory_bytes())
     }
 }
 

@@ -21,8 +21,6 @@ pub(super) struct Room {
     pub(super) front_bytes: AtomicUsize,
     /// The most that it may take.
     pub(super) front_bytes_max: AtomicUsize,
-    /// Of what groups in files take.
-    pub(super) spilled_bytes: AtomicUsize,
     /// Records that were added and are merged, since groups went to files last.
     pub(super) merged: AtomicU64,
     /// What is added gathers in leaves until memory is full: few records would meet one of their group there.
@@ -45,14 +43,15 @@ pub(super) enum Need {
 }
 
 impl Room {
-    /// What is used besides segments, or what parts may take in any case where that is more.
+    /// What is used besides segments, or what parts may take in any case where that is more. Groups in files keep to
+    /// their own part: nothing that is done here would have them take less.
     pub(super) fn besides(&self, least: &Sizes) -> usize {
         let bytes = |counter: &AtomicUsize| counter.load(Ordering::Relaxed);
         bytes(&self.index_bytes)
             + bytes(&self.scratch_bytes).max(least.scratch_bytes)
             + bytes(&self.stripe_bytes).max(least.hot_bytes + least.staged_bytes)
             + bytes(&self.front_bytes)
-            + bytes(&self.spilled_bytes).max(least.spilled_bytes)
+            + least.spilled_bytes
     }
 }
 
@@ -96,7 +95,7 @@ impl<A: Aggregate> Shared<A> {
         self.pool.take_if(segments, |used| self.fits(used, 0, need), into)
     }
 
-    /// All that it takes now.
+    /// All that it takes now, but for groups in files.
     pub(super) fn memory_bytes(&self) -> usize {
         self.pool.memory_bytes() + self.room.besides(&Sizes::default())
     }

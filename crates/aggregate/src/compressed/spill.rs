@@ -127,7 +127,6 @@ impl<A: Aggregate> CompressedAggregator<A> {
         for part in sealed.parts.drain(..) {
             recount(&shared.room.index_bytes, part.base.index_bytes(), 0);
         }
-        self.count_spilled(groups);
         Ok(())
     }
 
@@ -148,13 +147,7 @@ impl<A: Aggregate> CompressedAggregator<A> {
         // One at a time comes here: who makes room.
         let opened = target.place.open(terms)?;
         debug_assert!(self.groups.get().is_none(), "one at a time makes room");
-        let groups = &**self.groups.get_or_init(|| opened);
-        self.count_spilled(groups);
-        Ok(Some(groups))
-    }
-
-    fn count_spilled(&self, groups: &dyn SpilledGroups) {
-        self.shared.room.spilled_bytes.store(groups.memory_bytes(), Ordering::Relaxed);
+        Ok(Some(&**self.groups.get_or_init(|| opened)))
     }
 
     /// Gives a record to files that there is no room for elsewhere.

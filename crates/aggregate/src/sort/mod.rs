@@ -11,12 +11,13 @@
 
 mod buffer;
 mod run;
+mod run_files;
+mod runs;
 
 use std::path::PathBuf;
 
-use forebay_base::combine::Depth;
 use forebay_base::limits::VALUE_BYTES_MAX;
-use forebay_base::merge::{Collapse, Direction, LoserTree};
+use forebay_base::merge::Cursor;
 use forebay_base::{Error, Order, Result};
 use forebay_env::FileSystem;
 use forebay_env::sync::Arc;
@@ -25,29 +26,23 @@ use crate::aggregate::{Aggregate, Merging};
 use crate::aggregator::{Aggregator, Visit, check, check_length, lift, over_limit};
 use crate::broken::Broken;
 use buffer::Buffer;
-use run::{BLOCK_BYTES, Run, RunCursor, RunWriter};
+use run::{BLOCK_BYTES, Run, RunCursor};
+pub use run_files::RunFiles;
+use runs::Runs;
 
 /// Less memory than this is refused.
 const MEMORY_BYTES_MIN: usize = 1 << 20;
 /// What writing a run takes besides the buffer, about.
 const WRITING_BYTES: usize = 3 * BLOCK_BYTES;
-/// More runs than this are not merged at once, whatever the memory.
-const FAN_IN_MAX: usize = 512;
 
-const _: () = assert!(WRITING_BYTES < MEMORY_BYTES_MIN && FAN_IN_MAX >= 2, "the least memory writes a run");
+const _: () = assert!(WRITING_BYTES < MEMORY_BYTES_MIN, "the least memory writes a run");
 
 /// An aggregator that sorts in files.
 pub struct SortAggregator<A> {
     function: Arc<A>,
-    order: Order,
-    fs: Arc<dyn FileSystem>,
-    directory: PathBuf,
     memory_max: usize,
     buffer: Buffer,
-    runs: Vec<Arc<Run>>,
-    /// What is known of the runs.
-    runs_bytes: usize,
-    runs_made: u64,
+    runs: Runs<Arc<Merging<Arc<A>>>>,
     lifted: Vec<u8>,
     state_bytes_max: usize,
     broken: Arc<Broken>,
@@ -72,11 +67,14 @@ impl Sorted {
     /// Shows every key and its state, and then tells of groups that are lost.
     fn for_each(&self, visit: &mut Visit<'_>) -> Result<()> {
         if let Some(run) = &self.run {
-            let broken = &*self.broken;
-            run.for_each(self.order, &mut |key, state| {
-                let is_rest = !broken.is_empty() && broken.of(key).is_some();
-                if is_rest { Ok(()) } else { visit(key, state) }
-            })?;
+            let mut cursor = RunCursor::new(run, self.order, None)?;
+            while cursor.prefix().is_some() {
+                let record = cursor.record();
+                if self.broken.is_empty() || self.broken.of(record.key).is_none() {
+                    visit(record.key, record.value)?;
+                }
+                cursor.advance()?;
+            }
         }
         self.broken.first().map_or(Ok(()), |error| Err(error.clone()))
     }
@@ -97,18 +95,13 @@ impl<A: Aggregate> SortAggregator<A> {
                 "a memory limit of {memory_max} bytes; sorting takes at least {MEMORY_BYTES_MIN}"
             )));
         }
-        let directory = directory.into();
-        fs.create_dir_all(&directory)?;
+        let function = Arc::new(function);
+        let rule = Arc::new(Merging(Arc::clone(&function)));
         Ok(Self {
-            function: Arc::new(function),
-            order,
-            fs,
-            directory,
+            runs: Runs::new(fs, directory.into(), order, rule, memory_max)?,
+            function,
             memory_max,
             buffer: Buffer::default(),
-            runs: Vec::new(),
-            runs_bytes: 0,
-            runs_made: 0,
             lifted: Vec::new(),
             state_bytes_max: VALUE_BYTES_MAX,
             broken: Arc::default(),
@@ -117,12 +110,12 @@ impl<A: Aggregate> SortAggregator<A> {
 
     /// How many bytes its files have now.
     pub fn disk_bytes(&self) -> u64 {
-        self.runs.iter().map(|run| run.bytes()).sum()
+        self.runs.all().iter().map(|run| run.bytes()).sum()
     }
 
     /// How many keys there are, once finalised.
     pub fn keys(&self) -> u64 {
-        self.runs.iter().map(|run| run.records()).sum()
+        self.runs.all().iter().map(|run| run.records()).sum()
     }
 
     /// The longest state that is kept; less than it is in tests.
@@ -154,14 +147,8 @@ impl<A: Aggregate> SortAggregator<A> {
                 return Err(over_limit(self.memory_max, "raise it to several times the longest state"));
             }
         }
-        self.buffer.push(self.order, key, state);
+        self.buffer.push(self.runs.order, key, state);
         Ok(())
-    }
-
-    fn writer(&mut self) -> Result<RunWriter> {
-        self.runs_made += 1;
-        let path = self.directory.join(format!("run-{}", self.runs_made));
-        RunWriter::new(Arc::clone(&self.fs), path)
     }
 
     /// Writes what is in memory as a run.
@@ -169,60 +156,31 @@ impl<A: Aggregate> SortAggregator<A> {
         if self.buffer.is_empty() {
             return Ok(());
         }
-        let mut writer = self.writer()?;
-        self.buffer.sort(self.order);
+        let order = self.runs.order;
+        let mut writer = self.runs.writer()?;
+        self.buffer.sort(order);
         let mut broken = Broken::default();
-        self.buffer.for_each_key(&*self.function, self.order, |prefix, key, state| {
+        self.buffer.for_each_key(&*self.function, order, |prefix, key, state| {
             match check_length(key, state, self.state_bytes_max) {
                 Ok(()) => writer.push(prefix, key, state)?,
                 Err(error) => broken.add(key, error),
             }
             Ok(())
         })?;
-        self.runs.push(Arc::new(writer.finish()?));
+        self.runs.add(writer.finish()?);
         self.lose(broken);
         self.buffer.clear();
-        self.count_runs();
-        Ok(())
-    }
-
-    fn count_runs(&mut self) {
-        self.runs_bytes = self.runs.iter().map(|run| run.memory_bytes()).sum();
-    }
-
-    /// Makes one run of the first `count`.
-    fn merge_runs(&mut self, count: usize) -> Result<()> {
-        debug_assert!((2..=self.runs.len()).contains(&count), "a merge leaves fewer runs");
-        let mut writer = self.writer()?;
-        let cursors: Result<Vec<_>> =
-            self.runs[..count].iter().map(|run| RunCursor::new(run, self.order)).collect();
-        let tree = LoserTree::new(cursors?, Direction::Forward);
-        let mut merge = Collapse::new(tree, Merging(Arc::clone(&self.function)), Depth::Partial);
-        let mut broken = Broken::default();
-        merge.run(usize::MAX, |prefix, record| {
-            if self.broken.of(record.key).is_some() {
-                return Ok(());
-            }
-            match check_length(record.key, record.value, self.state_bytes_max) {
-                Ok(()) => writer.push(prefix, record.key, record.value)?,
-                Err(error) => broken.add(record.key, error),
-            }
-            Ok(())
-        })?;
-        let merged = Arc::new(writer.finish()?);
-        self.lose(broken);
-        self.runs.splice(..count, [merged]);
-        self.count_runs();
         Ok(())
     }
 
     /// All in one run; an error while there are more.
     fn finalized(&self) -> Result<Sorted> {
-        if !self.buffer.is_empty() || self.runs.len() > 1 {
+        let runs = self.runs.all();
+        if !self.buffer.is_empty() || runs.len() > 1 {
             return Err(Error::invalid("states were added since the last call of finalize; call it first"));
         }
-        let (run, broken) = (self.runs.first().cloned(), Arc::clone(&self.broken));
-        Ok(Sorted { order: self.order, run, broken })
+        let (run, broken) = (runs.first().cloned(), Arc::clone(&self.broken));
+        Ok(Sorted { order: self.runs.order, run, broken })
     }
 }
 
@@ -242,16 +200,17 @@ impl<A: Aggregate> Aggregator<A> for SortAggregator<A> {
     fn finalize(&mut self) -> Result<()> {
         self.spill()?;
         self.buffer = Buffer::default();
-        let fan_in = (self.memory_max / 2 / BLOCK_BYTES).clamp(2, FAN_IN_MAX);
-        while self.runs.len() > 1 {
-            // The shortest first: the longest, perhaps the last result, is merged as rarely as can be.
-            self.runs.sort_by_key(|run| run.bytes());
-            // The first merge takes just so many that all others are full.
-            let full = (self.runs.len() - 1) % (fan_in - 1).max(1);
-            let count = if full == 0 { fan_in } else { full + 1 };
-            self.merge_runs(count.min(self.runs.len()))?;
-        }
-        Ok(())
+        // Of a merge that fails what was lost is still there.
+        let (known, mut broken) = (&self.broken, Broken::default());
+        let merged = self.runs.merge_all(&mut |record| {
+            if known.of(record.key).is_some() || broken.of(record.key).is_some() {
+                return false;
+            }
+            let kept = check_length(record.key, record.value, self.state_bytes_max);
+            kept.map_err(|error| broken.add(record.key, error)).is_ok()
+        });
+        self.lose(broken);
+        merged
     }
 
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
@@ -264,6 +223,9 @@ impl<A: Aggregate> Aggregator<A> for SortAggregator<A> {
     }
 
     fn memory_bytes(&self) -> usize {
-        self.buffer.memory_bytes() + self.runs_bytes + self.lifted.capacity() + self.broken.memory_bytes()
+        self.buffer.memory_bytes()
+            + self.runs.memory_bytes()
+            + self.lifted.capacity()
+            + self.broken.memory_bytes()
     }
 }

@@ -5,7 +5,6 @@
 
 use std::path::PathBuf;
 
-use crate::aggregator::Visit;
 use forebay_base::checksum;
 use forebay_base::merge::Cursor;
 use forebay_base::{Bound, Error, Order, Record, Result};
@@ -66,11 +65,15 @@ impl Run {
         Error::corruption(self.file.path(), offset, "a sorted run is not what was written; aggregate again")
     }
 
+    /// The block that a key is in, if it is in any.
+    fn block_with(&self, order: Order, key: &[u8]) -> Option<usize> {
+        let prefix = order.prefix(key);
+        self.blocks.partition_point(|block| block.first.place(prefix, key).is_ge()).checked_sub(1)
+    }
+
     /// The state of a key.
     pub(super) fn get(&self, order: Order, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        let prefix = order.prefix(key);
-        let after = self.blocks.partition_point(|block| block.first.place(prefix, key).is_ge());
-        let Some(info) = after.checked_sub(1).and_then(|at| self.blocks.get(at)) else { return Ok(None) };
+        let Some(info) = self.block_with(order, key).map(|at| &self.blocks[at]) else { return Ok(None) };
         let mut block = Vec::new();
         self.read(info, &mut block)?;
         let mut rest = &block[..];
@@ -82,17 +85,6 @@ impl Run {
             rest = &rest[used..];
         }
         Ok(None)
-    }
-
-    /// Shows every key with its state.
-    pub(super) fn for_each(&self, order: Order, visit: &mut Visit<'_>) -> Result<()> {
-        let mut cursor = RunCursor::new(self, order)?;
-        while cursor.prefix().is_some() {
-            let record = cursor.record();
-            visit(record.key, record.value)?;
-            cursor.advance()?;
-        }
-        Ok(())
     }
 }
 
@@ -155,8 +147,8 @@ impl RunWriter {
 }
 
 /// Walks a run.
-pub(super) struct RunCursor<'a> {
-    run: &'a Run,
+pub(super) struct RunCursor {
+    run: Arc<Run>,
     order: Order,
     /// The next block to be read.
     next: usize,
@@ -169,12 +161,13 @@ pub(super) struct RunCursor<'a> {
     prefix: Option<u64>,
 }
 
-impl<'a> RunCursor<'a> {
-    pub(super) fn new(run: &'a Run, order: Order) -> Result<Self> {
+impl RunCursor {
+    /// Over what is behind a key, or all.
+    pub(super) fn new(run: &Arc<Run>, order: Order, behind: Option<&[u8]>) -> Result<Self> {
         let mut cursor = Self {
-            run,
+            run: Arc::clone(run),
             order,
-            next: 0,
+            next: behind.and_then(|key| run.block_with(order, key)).unwrap_or(0),
             block: Vec::new(),
             at: 0,
             key_at: 0,
@@ -183,11 +176,17 @@ impl<'a> RunCursor<'a> {
             prefix: None,
         };
         cursor.advance()?;
+        if let Some(key) = behind {
+            let last = (order.prefix(key), key);
+            while cursor.prefix.is_some_and(|prefix| (prefix, cursor.record().key) <= last) {
+                cursor.advance()?;
+            }
+        }
         Ok(cursor)
     }
 }
 
-impl Cursor for RunCursor<'_> {
+impl Cursor for RunCursor {
     #[inline]
     fn prefix(&self) -> Option<u64> {
         self.prefix

@@ -17,7 +17,7 @@ use forebay_env::fs::{FaultyFs, MemoryFs};
 use forebay_env::{Env, FileSystem};
 use proptest::prelude::*;
 
-type Map = BTreeMap<Vec<u8>, Vec<u8>>;
+pub(super) type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
 fn sorter<A: Aggregate>(function: A, order: Order) -> SortAggregator<A> {
     SortAggregator::new(function, order, Env::memory(1).fs, "/sorted", 1 << 20).expect("a directory")

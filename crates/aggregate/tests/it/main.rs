@@ -13,5 +13,6 @@ mod compressed;
 mod laws;
 mod place;
 mod readable;
+mod run_files;
 mod too_long;
 mod values;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use forebay::GroupFiles;
 use forebay_aggregate::functions::{Distinct, SumInt};
 use forebay_aggregate::{
-    Aggregate, Aggregator, AggregatorOptions, CompressedAggregator, HashAggregator, SortAggregator,
+    Aggregate, Aggregator, AggregatorOptions, CompressedAggregator, HashAggregator, RunFiles, SortAggregator,
 };
 use forebay_env::fs::MemoryFs;
 use forebay_env::{Env, Rng};
@@ -38,9 +38,10 @@ fn fuzz_function<A: Aggregate + Copy>(rng: &mut Rng, function: A, value: impl Fn
     let threads = one_of(rng, &[1, 3]);
     let env = Env::memory(rng.next_u64());
     let options = AggregatorOptions::default().threads(threads).jobs(env.jobs.clone());
-    let options = match rng.below(3) {
+    let options = match rng.below(4) {
         0 => options.memory_limit(MEMORY_BYTES).spill_to(GroupFiles::in_env(env, DIR)),
-        1 => options.memory_limit(32 << 20).colliding(rng.below(12) as u32),
+        1 => options.memory_limit(MEMORY_BYTES).spill_to(RunFiles::new(env.fs, DIR)),
+        2 => options.memory_limit(32 << 20).colliding(rng.below(12) as u32),
         _ => options.memory_limit(32 << 20),
     };
     let packed = CompressedAggregator::new(function, options).expect("memory suffices");

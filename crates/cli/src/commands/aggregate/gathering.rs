@@ -1,8 +1,9 @@
 //! Groups that live as long as the command: in a packed aggregator, which goes on in temporary files.
 
-use forebay::{Error, GroupFiles};
+use forebay::Error;
 use forebay_aggregate::columns::{OverRows, Rows};
-use forebay_aggregate::{Aggregate, Aggregator, AggregatorOptions, CompressedAggregator};
+use forebay_aggregate::{Aggregate, Aggregator, AggregatorOptions, CompressedAggregator, RunFiles};
+use forebay_env::Env;
 use std::sync::Arc;
 
 use super::engine::Sink;
@@ -24,7 +25,7 @@ impl<A: Aggregate> Gatherer<A> {
             .memory_limit(means.table_bytes())
             .threads(means.table_threads())
             .adders(means.readers)
-            .spill_to(GroupFiles::new(directory.path()));
+            .spill_to(RunFiles::new(Env::real().fs, directory.path()));
         let table = CompressedAggregator::new(Arc::clone(&function), options)?;
         Ok(Self { function, means, groups: Gathered { table, _directory: directory } })
     }

@@ -78,7 +78,7 @@ fn kmers_that_do_not_fit_memory_are_counted_all_the_same() {
     let folder = Folder::new("kmer-spill");
     let sequence = bases(&mut Draws::new(9), 300_000);
     std::fs::write(folder.path("a.fa"), fasta(&[sequence.clone(), sequence])).unwrap();
-    let words = "aggregate --by kmer:25 a.fa --memory 8M";
+    let words = "aggregate --by kmer:25 a.fa --memory 2M";
     assert_eq!(folder.object(&format!("{words} --json"))["spilled"], true);
     assert_eq!(folder.ok(words), folder.ok("aggregate --by kmer:25 a.fa"));
 }

@@ -101,7 +101,7 @@ pub(crate) fn of_exact(column: Column) -> Box<dyn Function> {
 pub(crate) fn of_float_columns<A>(function: A, column: Column) -> Box<dyn Function>
 where
     A: for<'a> FixedAggregate<Input<'a> = f64, Output: Into<Value<'static>>> + Copy,
-    A::State: Send + Sync,
+    A::State: Default + Send + Sync,
 {
     let accumulate = by_column(&column, move |_, at| Folded::over(Floats(function), at));
     let find =
@@ -153,8 +153,8 @@ where
 pub(crate) fn top_k(function: TopK, column: Column, by: Column) -> Box<dyn Function> {
     let (most, lanes) = (function.items_max(), [column.index(), by.index()]);
     let accumulate: Accumulate = Box::new(move |kinds| {
-        let is_there = lanes.iter().all(|lane| *lane < kinds.len());
-        if is_there { Tops::over(most, lanes, TopK::write) } else { None }
+        let [of, by] = lanes.map(|lane| kinds.get(lane).copied());
+        Tops::over(most, lanes, [of?, by?], TopK::write)
     });
     let find = move |function: &TopK, row: &[Value<'_>], state: &mut Vec<u8>| {
         let (place, value) = (by.place(row)?, column.text(row)?);

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use std::marker::PhantomData;
 
 use super::lane::{Items, Lane, plain, plain_single, shown};
-use super::read::{floats, integer, numbers};
+use super::read::{floats, numbers};
 use super::{Kind, Rows};
 use crate::fixed::{FixedAggregate, Plain};
 use crate::number::{Number, NumberBytes};
@@ -117,7 +117,7 @@ pub(crate) trait Folding: Send + Sync {
     /// What a value is read as.
     type Value: Copy + Send + Sync;
     /// What is kept of some.
-    type Kept: Copy + Send + Sync;
+    type Kept: Copy + Default + Send + Sync;
     /// How many bytes a state has, besides that which tells whether there is one.
     const BYTES: usize;
 
@@ -136,13 +136,16 @@ pub(crate) struct Folded<F: Folding> {
     folding: F,
     lane: usize,
     values: Vec<F::Value>,
-    kept: Vec<Option<F::Kept>>,
+    /// Of a group without values, anything.
+    kept: Vec<F::Kept>,
+    has_values: Vec<bool>,
 }
 
 impl<F: Folding + 'static> Folded<F> {
     /// What a function keeps of the values of a lane.
     pub(crate) fn over(folding: F, lane: usize) -> Box<dyn Accumulator> {
-        Box::new(Self { folding, lane, values: Vec::new(), kept: Vec::new() })
+        let (values, kept, has_values) = Default::default();
+        Box::new(Self { folding, lane, values, kept, has_values })
     }
 }
 
@@ -152,7 +155,8 @@ impl<F: Folding> Accumulator for Folded<F> {
     }
 
     fn resize(&mut self, groups: usize) {
-        resize(&mut self.kept, groups, None);
+        resize(&mut self.kept, groups, F::Kept::default());
+        resize(&mut self.has_values, groups, false);
     }
 
     fn add(&mut self, rows: &Rows<'_>, groups: &[u32]) {
@@ -162,25 +166,25 @@ impl<F: Folding> Accumulator for Folded<F> {
             "what was read is added"
         );
         for (group, value) in present(&rows.lane(self.lane), groups).zip(&self.values) {
-            let kept = &mut self.kept[group];
-            *kept = Some(match *kept {
-                Some(kept) => self.folding.join(kept, *value),
-                None => self.folding.of(*value),
-            });
+            let (kept, has_values) = (&mut self.kept[group], &mut self.has_values[group]);
+            *kept = if *has_values { self.folding.join(*kept, *value) } else { self.folding.of(*value) };
+            *has_values = true;
         }
     }
 
     fn write_state(&self, group: usize, state: &mut Vec<u8>) {
         let start = state.len();
         state.resize(start + 1 + F::BYTES, MISSING);
-        if let Some(kept) = self.kept[group] {
+        if self.has_values[group] {
             state[start] = PRESENT;
-            self.folding.write(kept, &mut state[start + 1..]);
+            self.folding.write(self.kept[group], &mut state[start + 1..]);
         }
     }
 
     fn memory_bytes(&self) -> usize {
-        size_of::<F::Value>() * self.values.capacity() + size_of::<Option<F::Kept>>() * self.kept.capacity()
+        size_of::<F::Value>() * self.values.capacity()
+            + size_of::<F::Kept>() * self.kept.capacity()
+            + self.has_values.capacity()
     }
 }
 
@@ -190,7 +194,7 @@ pub(crate) struct Floats<A>(pub(crate) A);
 impl<A> Folding for Floats<A>
 where
     A: for<'a> FixedAggregate<Input<'a> = f64>,
-    A::State: Send + Sync,
+    A::State: Default + Send + Sync,
 {
     type Value = f64;
     type Kept = A::State;
@@ -229,18 +233,21 @@ impl Extreme<()> {
             Kind::I64 => Folded::over(Extreme::<i64>(wanted, PhantomData), lane),
             Kind::F64 => Folded::over(Extreme::<f64>(wanted, PhantomData), lane),
             Kind::F32 => Folded::over(Extreme::<f32>(wanted, PhantomData), lane),
-            Kind::Bool | Kind::Bytes | Kind::Null => {
-                Folded::over(Extreme::<NumberBytes>(wanted, PhantomData), lane)
-            }
+            Kind::Bytes => super::extremes::ExtremeDecimals::over(wanted, lane),
+            Kind::Bool | Kind::Null => Folded::over(Extreme::<NumberBytes>(wanted, PhantomData), lane),
         }
     }
 }
 
 /// What is ordered as the numbers are that it stands for.
-pub(crate) trait Ranked: Copy + Send + Sync {
+pub(crate) trait Ranked: Copy + Default + Send + Sync {
     fn read(lane: &Lane<'_>, values: &mut Vec<Self>, refused: &mut Vec<u32>);
     fn order(&self, other: &Self) -> Ordering;
-    fn bytes(self) -> NumberBytes;
+    /// What functions are given that take rows.
+    fn value(self) -> Value<'static>;
+    fn bytes(self) -> NumberBytes {
+        number(&self.value())
+    }
 }
 
 impl Ranked for i64 {
@@ -252,8 +259,8 @@ impl Ranked for i64 {
     fn order(&self, other: &Self) -> Ordering {
         self.cmp(other)
     }
-    fn bytes(self) -> NumberBytes {
-        Number::from(self).to_bytes()
+    fn value(self) -> Value<'static> {
+        Value::I64(self)
     }
 }
 
@@ -267,8 +274,8 @@ impl Ranked for f64 {
     fn order(&self, other: &Self) -> Ordering {
         self.total_cmp(other)
     }
-    fn bytes(self) -> NumberBytes {
-        number(&shown(self))
+    fn value(self) -> Value<'static> {
+        shown(self)
     }
 }
 
@@ -282,21 +289,21 @@ impl Ranked for f32 {
     fn order(&self, other: &Self) -> Ordering {
         self.total_cmp(other)
     }
-    fn bytes(self) -> NumberBytes {
-        number(&Value::F32(self))
+    fn value(self) -> Value<'static> {
+        Value::F32(self)
     }
 }
 
 impl Ranked for NumberBytes {
     fn read(lane: &Lane<'_>, values: &mut Vec<Self>, refused: &mut Vec<u32>) {
-        numbers(lane, values, refused, |at| {
-            let integer = integer(lane.text(at)).map(Number::from);
-            Some(integer.or_else(|| lane.value(at).as_number())?.to_bytes())
-        });
+        numbers(lane, values, refused, |at| lane.value(at).as_number().map(Number::to_bytes));
     }
     #[inline]
     fn order(&self, other: &Self) -> Ordering {
         self.cmp(other)
+    }
+    fn value(self) -> Value<'static> {
+        Value::from(Number::from(self))
     }
     fn bytes(self) -> NumberBytes {
         self

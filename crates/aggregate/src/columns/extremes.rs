@@ -1,7 +1,101 @@
-//! The least or the greatest text of each group.
+//! The least or the greatest text of each group, or the number that texts say.
 
+use std::collections::BTreeMap;
+
+use super::accumulate::resize;
+use super::read::{decimal, numbers};
 use super::{Accumulator, Rows, Wanted};
+use crate::fixed::Plain;
+use crate::number::{Number, NumberBytes};
 use crate::optional::{MISSING, PRESENT};
+
+/// The least or the greatest number of texts.
+///
+/// Texts of few digits are compared as the floating-point numbers nearest to them: no two numbers of up to 15 digits have
+/// the same one, and its shortest text is the number again.
+pub(crate) struct ExtremeDecimals {
+    wanted: Wanted,
+    lane: usize,
+    /// What is not a number for the other texts,
+    values: Vec<f64>,
+    /// which are here, by their rows.
+    odd: Vec<(u32, NumberBytes)>,
+    /// Not a number for a group without values.
+    kept: Vec<f64>,
+    odd_kept: BTreeMap<usize, NumberBytes>,
+}
+
+/// About what an entry of a map takes.
+const ENTRY_BYTES: usize = 64;
+
+impl ExtremeDecimals {
+    /// That of the texts of a lane's values.
+    pub(crate) fn over(wanted: Wanted, lane: usize) -> Box<dyn Accumulator> {
+        let (values, odd, kept, odd_kept) = Default::default();
+        Box::new(Self { wanted, lane, values, odd, kept, odd_kept })
+    }
+
+    /// Which of two is wanted.
+    fn better<T: PartialOrd>(&self, one: T, other: T) -> T {
+        if (self.wanted == Wanted::Least) == (other < one) { other } else { one }
+    }
+}
+
+impl Accumulator for ExtremeDecimals {
+    fn read(&mut self, rows: &Rows<'_>, refused: &mut Vec<u32>) {
+        let Self { values, odd, .. } = self;
+        let lane = rows.lane(self.lane);
+        odd.clear();
+        numbers(&lane, values, refused, |at| {
+            decimal(lane.text(at)).or_else(|| {
+                odd.push((at as u32, lane.value(at).as_number()?.to_bytes()));
+                Some(f64::NAN)
+            })
+        });
+    }
+
+    fn resize(&mut self, groups: usize) {
+        resize(&mut self.kept, groups, f64::NAN);
+        drop(self.odd_kept.split_off(&groups));
+    }
+
+    fn add(&mut self, rows: &Rows<'_>, groups: &[u32]) {
+        let lane = rows.lane(self.lane);
+        let (has_nulls, is_least) = (lane.has_nulls(), self.wanted == Wanted::Least);
+        for (at, (group, value)) in groups.iter().zip(&self.values).enumerate() {
+            let kept = &mut self.kept[*group as usize];
+            // What is not a number is neither less nor greater.
+            let is_better = if is_least { value < kept } else { value > kept };
+            if is_better || kept.is_nan() {
+                *kept = if has_nulls && !lane.is_present(at) { *kept } else { *value };
+            }
+        }
+        for (row, number) in std::mem::take(&mut self.odd) {
+            let group = groups[row as usize] as usize;
+            let kept = self.odd_kept.get(&group).map_or(number, |kept| self.better(*kept, number));
+            self.odd_kept.insert(group, kept);
+        }
+    }
+
+    fn write_state(&self, group: usize, state: &mut Vec<u8>) {
+        let start = state.len();
+        state.resize(start + 1 + NumberBytes::BYTES, MISSING);
+        let kept = Some(self.kept[group]).filter(|kept| !kept.is_nan());
+        let kept = kept.map(|kept| Number::from(kept).to_bytes());
+        let odd = self.odd_kept.get(&group).copied();
+        let both = kept.zip(odd).map(|(one, other)| self.better(one, other));
+        if let Some(number) = both.or(kept).or(odd) {
+            state[start] = PRESENT;
+            number.write(&mut state[start + 1..]);
+        }
+    }
+
+    fn memory_bytes(&self) -> usize {
+        size_of::<f64>() * (self.values.capacity() + self.kept.capacity())
+            + size_of::<(u32, NumberBytes)>() * self.odd.capacity()
+            + ENTRY_BYTES * self.odd_kept.len()
+    }
+}
 
 /// See the module.
 pub(crate) struct ExtremeTexts {

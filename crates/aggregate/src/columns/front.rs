@@ -6,9 +6,10 @@ use forebay_base::Result;
 use forebay_base::hash::key_hash;
 use forebay_base::limits::KEY_BYTES_MAX;
 
+use super::known::{Known, TOGETHER};
 use super::order::in_order;
 use super::parts::Parts;
-use super::words::{KEYS_MAX, Words, hash};
+use super::words::{KEYS_MAX, Words};
 use super::{Kind, Lane, Rows};
 use crate::compressed::SEED;
 use crate::function::Function;
@@ -26,7 +27,6 @@ const SHARE: usize = 16;
 const BYTES_MAX: usize = 32 << 20;
 /// Of that the keys and states of rows that are looked at together take this share.
 pub(crate) const SOME_SHARE: usize = 4;
-const SLOTS_MIN: usize = 256;
 /// Fewer adds a group than this are not worth the table,
 const ADDS_PER_GROUP_MIN: f64 = 1.25;
 /// which is then passed by for this many adds for each group that it held.
@@ -41,10 +41,7 @@ pub(crate) struct Front {
     /// Those of the lanes that functions are given, and of those of the key.
     kinds: [Vec<Kind>; 2],
     words: Words,
-    /// The words of groups, one behind the other.
-    known: Vec<u64>,
-    /// The number of the group, 0 for none.
-    slots: Vec<u32>,
+    known: Known,
     /// The keys of groups.
     keys: Vec<u8>,
     key_ends: Vec<usize>,
@@ -66,8 +63,7 @@ impl Front {
             parts: Parts::default(),
             kinds: Default::default(),
             words: Words::default(),
-            known: Vec::new(),
-            slots: vec![0; SLOTS_MIN],
+            known: Known::default(),
             keys: Vec::new(),
             key_ends: vec![0],
             groups: Vec::new(),
@@ -126,7 +122,8 @@ impl Front {
 
     /// Makes what functions keep for lanes of these kinds.
     fn begin(&mut self, functions: &[&dyn Function], kinds: [Vec<Kind>; 2]) {
-        self.kinds = kinds;
+        debug_assert!(self.is_empty(), "groups of other kinds have left");
+        (self.kinds, self.known) = (kinds, Known::default());
         let [lanes, keys] = &self.kinds;
         self.parts = Parts::new(functions, lanes);
         // States that grow by rows are merged where there is room for them.
@@ -161,9 +158,12 @@ impl Front {
             "who is refused has no group"
         );
         self.words.fill(rows, &self.groups);
-        match rows.keys().len() {
-            1 => self.find::<2>(rows, refused),
-            2 => self.find::<3>(rows, refused),
+        // A number; a text, or two numbers; a text and a number; two texts.
+        match self.words.width {
+            2 => self.find::<2>(rows, refused),
+            3 => self.find::<3>(rows, refused),
+            4 => self.find::<4>(rows, refused),
+            5 => self.find::<5>(rows, refused),
             _ => self.find::<0>(rows, refused),
         }
         self.adds += rows.len() as u64;
@@ -174,24 +174,18 @@ impl Front {
 
     /// Finds the group of each row, or makes one. `W` is how many words a row has, or 0 for any number.
     fn find<const W: usize>(&mut self, rows: &Rows<'_>, refused: &mut Vec<u32>) {
-        let width = if W == 0 { rows.keys().len() + 1 } else { W };
+        let (width, mut others) = (self.words.width, [0; TOGETHER]);
         let all = std::mem::take(&mut self.words.rows);
-        for (at, words) in all.chunks_exact(width).enumerate() {
-            if self.groups[at] == 0 {
-                continue;
+        for (start, some) in (0..).step_by(TOGETHER).zip(all.chunks(TOGETHER * width)) {
+            let groups = &mut self.groups[start..][..some.len() / width];
+            let count = self.known.find_first::<W>(some, width, groups, &mut others);
+            for at in &others[..count] {
+                let words = &some[at * width..][..width];
+                self.groups[start + at] = match self.known.find(words) {
+                    Ok(group) => group,
+                    Err(slot) => self.found(rows, start + at, words, slot, refused),
+                };
             }
-            let mut slot = hash::<W>(words) as usize & (self.slots.len() - 1);
-            self.groups[at] = loop {
-                let group = self.slots[slot];
-                if group == 0 {
-                    break self.found(rows, at, words, slot, refused);
-                }
-                let known = &self.known[(group as usize - 1) * width..][..width];
-                if known.iter().zip(words).all(|(known, word)| known == word) {
-                    break group;
-                }
-                slot = (slot + 1) & (self.slots.len() - 1);
-            };
         }
         self.words.rows = all;
     }
@@ -209,29 +203,11 @@ impl Front {
             refused.push(at as u32);
             return 0;
         }
-        debug_assert_eq!(self.slots[slot], 0, "the place is free");
-        debug_assert_eq!(words.len(), rows.keys().len() + 1, "a word for each column, and one for nulls");
+        debug_assert!(words.len() > rows.keys().len(), "a word for each column, and one for nulls");
         let group = self.key_ends.len() as u32;
         self.key_ends.push(self.keys.len());
-        self.known.extend_from_slice(words);
-        self.slots[slot] = group;
-        if 2 * self.key_ends.len() > self.slots.len() {
-            self.index(2 * self.slots.len(), words.len());
-        }
+        self.known.insert(slot, group, words);
         group
-    }
-
-    /// Finds all groups of `width` words a place among so many slots.
-    fn index(&mut self, slots: usize, width: usize) {
-        debug_assert!(slots.is_power_of_two() && slots > self.known.len() / width, "every group has a place");
-        self.slots = vec![0; slots];
-        for (group, words) in (1..).zip(self.known.chunks_exact(width)) {
-            let mut slot = hash::<0>(words) as usize & (slots - 1);
-            while self.slots[slot] > 0 {
-                slot = (slot + 1) & (slots - 1);
-            }
-            self.slots[slot] = group;
-        }
     }
 
     /// Gives every row to `sink` as a group by itself.
@@ -291,25 +267,23 @@ impl Front {
             let key = &self.keys[self.key_ends[group - 1]..self.key_ends[group]];
             if let Err(error) = sink(key_hash(key, SEED), key, &self.state) {
                 self.passes_by = 0;
-                self.truncate(group, self.known.len() / groups);
+                self.truncate(group);
                 return Err(error);
             }
         }
-        (self.keys, self.key_ends, self.known) = (Vec::new(), vec![0], Vec::new());
-        self.slots = vec![0; SLOTS_MIN];
+        (self.keys, self.key_ends, self.known) = (Vec::new(), vec![0], Known::default());
         self.words.forget();
         self.parts.resize(0);
         self.parts.resize(1);
         Ok(())
     }
 
-    /// Forgets all groups behind the first few, of `width` words each.
-    fn truncate(&mut self, groups: usize, width: usize) {
+    /// Forgets all groups behind the first few.
+    fn truncate(&mut self, groups: usize) {
         self.key_ends.truncate(groups + 1);
         self.keys.truncate(self.key_ends[groups]);
-        self.known.truncate(groups * width);
+        self.known.truncate(groups, self.words.width);
         self.parts.resize(groups + 1);
-        self.index(self.slots.len(), width);
     }
 
     /// Whether it has no groups.
@@ -320,8 +294,8 @@ impl Front {
     pub(crate) fn memory_bytes(&self) -> usize {
         self.parts.memory_bytes()
             + self.words.memory_bytes()
-            + size_of::<u64>() * self.known.capacity()
-            + size_of::<u32>() * (self.slots.capacity() + self.groups.capacity())
+            + self.known.memory_bytes()
+            + size_of::<u32>() * self.groups.capacity()
             + self.keys.capacity()
             + size_of::<usize>() * self.key_ends.capacity()
             + self.state.capacity()

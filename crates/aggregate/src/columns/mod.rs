@@ -3,7 +3,7 @@
 //! 1. A batch is some [`Rows`] of [`Lane`]s, borrowed in Arrow's layout; some make the key of a group
 //!    ([`group_key`](crate::group_key)), and functions are given these and others.
 //! 2. Values of key columns become words that are equal where their texts are ([words]); rows with equal words are one
-//!    group of a table in front of the aggregator ([front]), and the text of its key is made once.
+//!    group ([known]) of a table in front of the aggregator ([front]), and the text of its key is made once.
 //! 3. Each function goes over the batch by itself and adds to the groups' numbers, which become states when they leave
 //!    the table ([accumulate]). Functions that know nothing of columns are given rows ([by_rows]).
 //! 4. Where keys hardly ever come again the table is passed by: every row is a group by itself then.
@@ -15,6 +15,7 @@ mod accumulate;
 mod by_rows;
 mod extremes;
 mod front;
+mod known;
 mod lane;
 mod order;
 mod paired;

@@ -73,25 +73,3 @@ pub(super) fn decimal(text: &[u8]) -> Option<f64> {
     let number = size as f64 / POWERS[fraction];
     Some(if is_negative { -number } else { number })
 }
-
-/// The integer that a text is, where it is nothing but up to 15 digits behind a sign or none: one that every kind of
-/// number holds. Minus zero is not one.
-#[inline]
-pub(super) fn integer(text: &[u8]) -> Option<i64> {
-    let digits = text.strip_prefix(b"-").unwrap_or(text);
-    if digits.is_empty() || digits.len() > 15 {
-        return None;
-    }
-    let mut size = 0_i64;
-    for byte in digits {
-        let digit = byte.wrapping_sub(b'0');
-        if digit > 9 {
-            return None;
-        }
-        size = 10 * size + i64::from(digit);
-    }
-    match digits.len() < text.len() {
-        true => (size != 0).then_some(-size),
-        false => Some(size),
-    }
-}

@@ -1,17 +1,20 @@
 //! The values at the few greatest places of each group: most that come are less than all that is kept, which two
-//! floating-point numbers tell.
+//! floating-point numbers tell. Numbers that are ordered by themselves are kept as they are.
 
 use std::cmp::Ordering;
 
+use super::accumulate::{Ranked, present, resize};
 use super::lane::{Items, Lane, plain, plain_single};
 use super::read::decimal;
-use super::{Accumulator, Rows};
+use super::{Accumulator, Kind, Rows};
 use crate::function::place_of;
 use crate::optional::{MISSING, PRESENT};
 use crate::value::Value;
 
 /// What is kept for more is kept by rows.
 const KEPT_MAX: usize = 64;
+/// More numbers than these have no places of their own before they come.
+const NUMBERS_MAX: usize = 16;
 
 /// Writes the state of places and values, the greatest first, at least one.
 pub(crate) type WriteTops = fn(&mut dyn Iterator<Item = (&[u8], &[u8])>, &mut Vec<u8>);
@@ -23,6 +26,8 @@ pub(crate) struct Tops {
     lanes: [usize; 2],
     write: WriteTops,
     kept: Vec<Vec<Kept>>,
+    /// No greater than any number that a group still takes.
+    lows: Vec<f64>,
     kept_bytes: usize,
 }
 
@@ -46,20 +51,37 @@ impl Kept {
 }
 
 impl Tops {
-    /// What is kept of the values of a lane, in the order of another's, for no more than a few.
-    pub(crate) fn over(most: usize, lanes: [usize; 2], write: WriteTops) -> Option<Box<dyn Accumulator>> {
-        let tops = Self { most, lanes, write, kept: Vec::new(), kept_bytes: 0 };
+    /// What is kept of the values of a lane, in the order of another's, for no more than a few. These are the kinds of
+    /// the two.
+    pub(crate) fn over(
+        most: usize,
+        lanes: [usize; 2],
+        kinds: [Kind; 2],
+        write: WriteTops,
+    ) -> Option<Box<dyn Accumulator>> {
+        let [lane, by] = lanes;
+        if lane == by && most <= NUMBERS_MAX {
+            match kinds[0] {
+                Kind::I64 => return Some(TopNumbers::<i64>::over(most, lane, write)),
+                Kind::F64 => return Some(TopNumbers::<f64>::over(most, lane, write)),
+                Kind::F32 => return Some(TopNumbers::<f32>::over(most, lane, write)),
+                Kind::Bool | Kind::Bytes | Kind::Null => {}
+            }
+        }
+        let (kept, lows, kept_bytes) = Default::default();
+        let tops = Self { most, lanes, write, kept, lows, kept_bytes };
         (most <= KEPT_MAX).then(|| Box::new(tops) as Box<dyn Accumulator>)
     }
 
     fn put(&mut self, group: usize, value: &Value<'_>, by: &Value<'_>) {
+        let place = place_of(by);
         let low = match by.as_number().map(|number| number.as_f64()) {
             Some(number) if number.is_nan() => f64::NEG_INFINITY,
             Some(number) => number,
             // Texts come behind all numbers.
             None => f64::INFINITY,
         };
-        let new = Kept { place: place_of(by), value: value.to_text().into_owned(), low };
+        let new = Kept { place, value: value.to_text().into_owned(), low };
         let kept = &mut self.kept[group];
         let at = kept.partition_point(|kept| kept.order(&new).is_le());
         if at >= self.most {
@@ -73,6 +95,7 @@ impl Tops {
         self.kept_bytes += new.bytes();
         kept.insert(at, new);
         debug_assert!(kept.len() <= self.most, "the others are not kept");
+        self.lows[group] = kept.get(self.most - 1).map_or(f64::NEG_INFINITY, |least| least.low);
     }
 }
 
@@ -101,6 +124,7 @@ impl Accumulator for Tops {
             self.kept = Vec::new();
         }
         self.kept.resize_with(groups, Vec::new);
+        resize(&mut self.lows, groups, f64::NEG_INFINITY);
     }
 
     fn add(&mut self, rows: &Rows<'_>, groups: &[u32]) {
@@ -110,12 +134,9 @@ impl Accumulator for Tops {
             if group == 0 || !values.is_present(at) || !by.is_present(at) {
                 continue;
             }
-            if let Some(least) = self.kept[group].get(self.most - 1)
-                && high(&by, at) < least.low
-            {
-                continue;
+            if high(&by, at) >= self.lows[group] {
+                self.put(group, &values.value(at), &by.value(at));
             }
-            self.put(group, &values.value(at), &by.value(at));
         }
     }
 
@@ -130,6 +151,73 @@ impl Accumulator for Tops {
     }
 
     fn memory_bytes(&self) -> usize {
-        self.kept_bytes + size_of::<Vec<Kept>>() * self.kept.capacity()
+        self.kept_bytes
+            + size_of::<Vec<Kept>>() * self.kept.capacity()
+            + size_of::<f64>() * self.lows.capacity()
+    }
+}
+
+/// The greatest numbers of a lane.
+struct TopNumbers<T> {
+    most: usize,
+    lane: usize,
+    write: WriteTops,
+    values: Vec<T>,
+    /// So many places for each group, the greatest first, and how many have come.
+    kept: Vec<T>,
+    counts: Vec<u8>,
+}
+
+impl<T: Ranked + 'static> TopNumbers<T> {
+    fn over(most: usize, lane: usize, write: WriteTops) -> Box<dyn Accumulator> {
+        let (values, kept, counts) = Default::default();
+        Box::new(Self { most, lane, write, values, kept, counts })
+    }
+}
+
+impl<T: Ranked> Accumulator for TopNumbers<T> {
+    fn read(&mut self, rows: &Rows<'_>, refused: &mut Vec<u32>) {
+        T::read(&rows.lane(self.lane), &mut self.values, refused);
+    }
+
+    fn resize(&mut self, groups: usize) {
+        resize(&mut self.kept, groups * self.most, T::default());
+        resize(&mut self.counts, groups, 0);
+    }
+
+    fn add(&mut self, rows: &Rows<'_>, groups: &[u32]) {
+        debug_assert_eq!(self.values.len(), groups.len(), "what was read is added");
+        for (group, value) in present(&rows.lane(self.lane), groups).zip(&self.values) {
+            let (kept, count) =
+                (&mut self.kept[group * self.most..][..self.most], self.counts[group] as usize);
+            if count == self.most && value.order(&kept[count - 1]).is_le() {
+                continue;
+            }
+            let at = kept[..count].partition_point(|kept| kept.order(value).is_ge());
+            let count = self.most.min(count + 1);
+            kept[at..count].rotate_right(1);
+            kept[at] = *value;
+            self.counts[group] = count as u8;
+        }
+    }
+
+    fn write_state(&self, group: usize, state: &mut Vec<u8>) {
+        let kept = &self.kept[group * self.most..][..self.counts[group] as usize];
+        if kept.is_empty() {
+            return state.push(MISSING);
+        }
+        let items: Vec<_> = kept
+            .iter()
+            .map(|number| {
+                let value = number.value();
+                (place_of(&value), value.to_text().into_owned())
+            })
+            .collect();
+        state.push(PRESENT);
+        (self.write)(&mut items.iter().map(|(place, text)| (&place[..], &text[..])), state);
+    }
+
+    fn memory_bytes(&self) -> usize {
+        size_of::<T>() * (self.values.capacity() + self.kept.capacity()) + self.counts.capacity()
     }
 }

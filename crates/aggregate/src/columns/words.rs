@@ -1,87 +1,106 @@
 //! Values of key columns as words of 64 bits: two values of one kind of lane have the same word where they have the
 //! same text.
 //!
-//! A number is its own word. A text of up to seven bytes is its bytes below its length; a longer one is the number
-//! under which it is remembered. A row's words are one for each key column, behind one whose bits tell which are nulls.
+//! A number is its own word. A text has two: of up to fifteen bytes they are its bytes below its length; a longer one is
+//! the number under which it is remembered. A row's words are those of its key columns, behind one whose bits tell which
+//! are nulls.
 
 use forebay_base::hash::key_hash;
 use forebay_base::limits::KEY_BYTES_MAX;
 use hashbrown::HashTable;
 
 use super::Rows;
-use super::lane::{Items, Lane, Texts, plain, plain_single};
+use super::lane::{Items, Kind, Lane, plain, plain_single};
 use crate::compressed::SEED;
 
 /// More key columns than this have no words.
 pub(super) const KEYS_MAX: usize = 64;
+/// The words of a text, the low one first.
+type TextWords = [u64; 2];
 /// Texts of no more bytes are their own words.
-const SHORT_BYTES: usize = 7;
+const SHORT_BYTES: usize = 15;
 /// What stands above the number of a longer one.
 const LONG: u64 = 0xff << 56;
-/// The word of each text that is too long for a key. No group has it, and none of these is remembered.
-const TOO_LONG: u64 = u64::MAX;
+/// The words of each text that is too long for a key. No group has them, and none of these is remembered.
+const TOO_LONG: TextWords = [u64::MAX; 2];
 
 /// See the module.
 #[derive(Default)]
 pub(super) struct Words {
     texts: Interner,
     /// For each key column the dictionary it had last, and the words of those of its texts that came; 0 for others.
-    dictionaries: Vec<(u64, Vec<u64>)>,
+    dictionaries: Vec<(u64, Vec<TextWords>)>,
     /// The words of the rows, row by row.
     pub(super) rows: Vec<u64>,
+    /// How many a row has.
+    pub(super) width: usize,
+}
+
+/// How many words a value of this kind has.
+fn words_of(kind: Kind) -> usize {
+    if kind == Kind::Bytes { 2 } else { 1 }
 }
 
 impl Words {
     /// Puts the words of these rows in place of those of others; any for rows of group 0.
     pub(super) fn fill(&mut self, rows: &Rows<'_>, groups: &[u32]) {
-        let width = rows.keys().len() + 1;
-        debug_assert!(width <= KEYS_MAX + 1, "a bit for each");
+        debug_assert!(rows.keys().len() <= KEYS_MAX, "a bit for each");
         debug_assert_eq!(groups.len(), rows.len(), "each row has a group or none");
+        self.width = 1 + rows.keys().iter().map(|lane| words_of(lane.kind())).sum::<usize>();
         self.rows.clear();
-        self.rows.resize(rows.len() * width, 0);
+        self.rows.resize(rows.len() * self.width, 0);
         self.dictionaries.resize_with(rows.keys().len(), Default::default);
+        let mut at = 1;
         for (place, lane) in rows.keys().iter().enumerate() {
-            self.column(lane, groups, place, width);
+            self.column(lane, groups, place, at);
+            let end = at + words_of(lane.kind());
             if lane.has_nulls() {
-                for (at, words) in self.rows.chunks_exact_mut(width).enumerate() {
-                    if !lane.is_present(at) {
+                for (row, words) in self.rows.chunks_exact_mut(self.width).enumerate() {
+                    if !lane.is_present(row) {
                         words[0] |= 1 << place;
-                        words[place + 1] = 0;
+                        words[at..end].fill(0);
                     }
                 }
             }
+            at = end;
         }
     }
 
-    /// Fills in the words of a column; any under nulls.
-    fn column(&mut self, lane: &Lane<'_>, groups: &[u32], place: usize, width: usize) {
-        let Self { texts: known, dictionaries, rows } = self;
-        debug_assert_eq!(rows.len(), lane.len() * width, "a row of words for each value");
-        let words = rows.iter_mut().skip(place + 1).step_by(width);
+    /// Fills in the words of the column at `place`, the first at `first`; any under nulls.
+    fn column(&mut self, lane: &Lane<'_>, groups: &[u32], place: usize, first: usize) {
+        let Self { texts: known, dictionaries, rows, width } = self;
+        debug_assert_eq!(rows.len(), lane.len() * *width, "a row of words for each value");
+        let rows = rows.chunks_exact_mut(*width).map(|words| &mut words[first..]);
         match lane.items() {
-            Items::I64(values) => words.zip(values).for_each(|(word, value)| *word = value.cast_unsigned()),
-            Items::F64(values) => {
-                words.zip(values).for_each(|(word, value)| *word = plain(*value).to_bits());
-            }
+            Items::I64(values) => put(rows, values.iter().map(|value| [value.cast_unsigned()])),
+            Items::F64(values) => put(rows, values.iter().map(|value| [plain(*value).to_bits()])),
             Items::F32(values) => {
-                words.zip(values).for_each(|(word, value)| *word = plain_single(*value).to_bits().into());
+                put(rows, values.iter().map(|value| [plain_single(*value).to_bits().into()]));
             }
-            Items::Bool(bits, _) => {
-                words.enumerate().for_each(|(at, word)| *word = bits.get(at).into());
-            }
-            Items::Bytes(texts) => {
-                for (at, word) in words.enumerate() {
-                    *word = if groups[at] > 0 && lane.is_present(at) { known.word(texts.get(at)) } else { 0 };
-                }
-            }
+            Items::Bool(bits, len) => put(rows, (0..len).map(|at| [bits.get(at).into()])),
+            Items::Bytes(texts) => put(
+                rows,
+                groups.iter().enumerate().map(|(at, group)| {
+                    if *group > 0 && lane.is_present(at) { known.words(texts.get(at)) } else { [0; 2] }
+                }),
+            ),
             Items::Codes { codes, texts, dictionary } => {
                 let (number, cached) = &mut dictionaries[place];
                 if dictionary == 0 || dictionary != *number || cached.len() != texts.len() {
                     cached.clear();
-                    cached.resize(texts.len(), 0);
+                    cached.resize(texts.len(), [0; 2]);
                     *number = dictionary;
                 }
-                codes_of(known, cached, (codes, groups), texts, words);
+                let words = codes.iter().zip(groups).map(|(code, group)| {
+                    let code = *code as usize;
+                    // Under a null a place may be any.
+                    let Some(cached) = cached.get_mut(code).filter(|_| *group > 0) else { return [0; 2] };
+                    if cached[1] == 0 {
+                        *cached = known.words(texts.get(code));
+                    }
+                    *cached
+                });
+                put(rows, words);
             }
             Items::Null(_) => {}
         }
@@ -95,7 +114,16 @@ impl Words {
 
     pub(super) fn memory_bytes(&self) -> usize {
         let cached: usize = self.dictionaries.iter().map(|(_, cached)| cached.capacity()).sum();
-        size_of::<u64>() * (self.rows.capacity() + cached) + self.texts.memory_bytes()
+        size_of::<u64>() * self.rows.capacity() + size_of::<TextWords>() * cached + self.texts.memory_bytes()
+    }
+}
+
+/// Puts words at the start of what is left of each row.
+fn put<'r, const N: usize>(rows: impl Iterator<Item = &'r mut [u64]>, words: impl Iterator<Item = [u64; N]>) {
+    for (row, words) in rows.zip(words) {
+        if let Some(place) = row.first_chunk_mut() {
+            *place = words;
+        }
     }
 }
 
@@ -109,28 +137,6 @@ pub(super) fn hash<const W: usize>(words: &[u64]) -> u64 {
     })
 }
 
-/// Fills in the words of places in a dictionary.
-fn codes_of<'w>(
-    known: &mut Interner,
-    cached: &mut [u64],
-    (codes, groups): (&[i32], &[u32]),
-    texts: Texts<'_>,
-    words: impl Iterator<Item = &'w mut u64>,
-) {
-    for ((word, code), group) in words.zip(codes).zip(groups) {
-        if *group == 0 {
-            continue;
-        }
-        let code = *code as usize;
-        // Under a null a place may be any.
-        let Some(cached) = cached.get_mut(code) else { continue };
-        if *cached == 0 {
-            *cached = known.word(texts.get(code));
-        }
-        *word = *cached;
-    }
-}
-
 /// Longer texts, each under a number.
 #[derive(Default)]
 struct Interner {
@@ -140,17 +146,23 @@ struct Interner {
 }
 
 impl Interner {
-    /// The word of a text, which is not 0.
+    /// The words of a text, of which the high one is not 0.
     #[inline]
-    fn word(&mut self, text: &[u8]) -> u64 {
+    fn words(&mut self, text: &[u8]) -> TextWords {
         if text.len() > SHORT_BYTES {
             let is_key = text.len() <= KEY_BYTES_MAX;
-            return if is_key { LONG | u64::from(self.number(text)) } else { TOO_LONG };
+            return if is_key { [self.number(text).into(), LONG] } else { TOO_LONG };
         }
-        let mut word = [0; 8];
-        word[..text.len()].copy_from_slice(text);
-        word[SHORT_BYTES] = text.len() as u8 + 1;
-        u64::from_le_bytes(word)
+        let (mut low, mut high) = ([0; 8], [0; 8]);
+        match text.split_at_checked(8) {
+            Some((head, tail)) => {
+                low.copy_from_slice(head);
+                high[..tail.len()].copy_from_slice(tail);
+            }
+            None => low[..text.len()].copy_from_slice(text),
+        }
+        high[7] = text.len() as u8 + 1;
+        [low, high].map(u64::from_le_bytes)
     }
 
     fn number(&mut self, text: &[u8]) -> u32 {

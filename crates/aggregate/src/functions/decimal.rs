@@ -101,10 +101,26 @@ impl Wide {
         })
     }
 
+    /// The sign, and the units without it.
+    fn size(self) -> (bool, Self) {
+        let is_negative = self.0[LIMBS - 1] >> 63 == 1;
+        (is_negative, if is_negative { self.negated() } else { self })
+    }
+
+    /// The integer, where it is one of 127 bits and a sign.
+    fn as_whole(self) -> Option<i128> {
+        let (is_negative, mut size) = self.size();
+        if size.divide(CHUNK) != 0 || size.divide(CHUNK) != 0 {
+            return None;
+        }
+        let [low, high, 0, 0, 0] = size.0 else { return None };
+        let size = i128::try_from(u128::from(high) << 64 | u128::from(low)).ok()?;
+        Some(if is_negative { -size } else { size })
+    }
+
     /// As a decimal number with a point.
     fn text(self) -> String {
-        let is_negative = self.0[LIMBS - 1] >> 63 == 1;
-        let mut size = if is_negative { self.negated() } else { self };
+        let (is_negative, mut size) = self.size();
         let mut digits = String::new();
         while size.0 != [0; LIMBS] {
             digits = format!("{:0CHUNK_DIGITS$}{digits}", size.divide(CHUNK));
@@ -185,7 +201,11 @@ impl Aggregate for SumDecimal {
     }
 
     fn finish(&self, state: &[u8]) -> Result<Value<'static>> {
-        let text = Wide::read(state).ok_or_else(|| self.state_type().malformed(state))?.text();
+        let sum = Wide::read(state).ok_or_else(|| self.state_type().malformed(state))?;
+        if let Some(whole) = sum.as_whole() {
+            return Ok(Value::I128(whole));
+        }
+        let text = sum.text();
         Ok(text.parse::<i128>().map_or_else(|_| Value::Decimal(text.into()), Value::I128))
     }
 }

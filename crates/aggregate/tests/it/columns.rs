@@ -66,7 +66,7 @@ const FLOATS: [f64; 14] = [
     f64::INFINITY,
     f64::NEG_INFINITY,
 ];
-const TEXTS: [&[u8]; 24] = [
+const TEXTS: [&[u8]; 25] = [
     b"",
     b"0",
     b"-0",
@@ -85,6 +85,7 @@ const TEXTS: [&[u8]; 24] = [
     b"id0000000002",
     b"seven77",
     b"eight888",
+    b"sixteen bytes 16",
     b"zero\0in it",
     b"\0",
     b"\xff\xfe",
@@ -226,7 +227,9 @@ fn calls() -> Vec<String> {
         let arguments = words[1..].iter().map(|word| argument(word));
         std::iter::once(words[0]).chain(arguments).collect::<Vec<_>>().join(":")
     };
-    FUNCTIONS.iter().map(|(form, _)| form).map(call).collect()
+    // A column in its own order.
+    let more = ["top_k:v:3", "top_k:v:1"].map(String::from);
+    FUNCTIONS.iter().map(|(form, _)| form).map(call).chain(more).collect()
 }
 
 fn batches(draw: &mut Draw, is_tame: bool) -> Vec<(Vec<Owned>, usize)> {

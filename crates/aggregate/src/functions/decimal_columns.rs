@@ -39,50 +39,54 @@ pub(super) struct Texts {
     values: Vec<i128>,
     /// The rows of other numbers, which are 0 among `values`.
     odd: Vec<(u32, Wide)>,
-    /// In units of 10^-9.
-    sums: Vec<Option<i128>>,
+    /// In units of 10^-9; 0 without values.
+    sums: Vec<i128>,
+    has_values: Vec<bool>,
     /// What groups have besides, as soon as one has.
     odd_sums: Vec<Wide>,
 }
 
 impl Texts {
     pub(super) fn new(lane: usize) -> Self {
-        let (values, odd, sums, odd_sums) = Default::default();
-        Self { lane, values, odd, sums, odd_sums }
+        let (values, odd, sums, has_values, odd_sums) = Default::default();
+        Self { lane, values, odd, sums, has_values, odd_sums }
     }
 }
 
-/// Digits behind the point of short numbers, and at most as many as this before it.
+/// Digits behind the point of short numbers, and what such a number has in all: 64 bits hold it.
 const DIGITS: u32 = 9;
-const WHOLE_DIGITS_MAX: usize = 15;
+const BYTES_MAX: usize = 19;
 
 /// The number that a text is, in units of 10^-9, where it is nothing but some digits, perhaps behind a sign, and perhaps
 /// a point and some more. Minus zero is not one.
 #[inline]
 fn short(text: &[u8]) -> Option<i128> {
     let digits = text.strip_prefix(b"-").unwrap_or(text);
-    let (mut size, mut point) = (0_i128, None);
+    if digits.len() > BYTES_MAX {
+        return None;
+    }
+    let (mut size, mut point) = (0_u64, None);
     for (at, byte) in digits.iter().enumerate() {
         let digit = byte.wrapping_sub(b'0');
         if digit <= 9 {
-            size = 10 * size + i128::from(digit);
+            size = 10 * size + u64::from(digit);
         } else if *byte == b'.' && point.is_none() {
             point = Some(at);
         } else {
             return None;
         }
-        if at > WHOLE_DIGITS_MAX + DIGITS as usize {
-            return None;
-        }
     }
     let whole = point.unwrap_or(digits.len());
     let behind = (digits.len() - whole).saturating_sub(1);
-    let is_short = (1..=WHOLE_DIGITS_MAX).contains(&whole) && behind <= DIGITS as usize;
     let is_negative = digits.len() < text.len();
-    if !is_short || (point.is_some() && behind == 0) || (is_negative && size == 0) {
+    if whole == 0
+        || behind > DIGITS as usize
+        || (point.is_some() && behind == 0)
+        || (is_negative && size == 0)
+    {
         return None;
     }
-    let size = size * POWERS[DIGITS as usize - behind];
+    let size = i128::from(size) * POWERS[DIGITS as usize - behind];
     Some(if is_negative { -size } else { size })
 }
 
@@ -111,7 +115,8 @@ impl Accumulator for Texts {
     }
 
     fn resize(&mut self, groups: usize) {
-        resize(&mut self.sums, groups, None);
+        resize(&mut self.sums, groups, 0);
+        resize(&mut self.has_values, groups, false);
         let odd = if self.odd_sums.is_empty() { 0 } else { groups };
         resize(&mut self.odd_sums, odd, Wide::default());
     }
@@ -119,14 +124,14 @@ impl Accumulator for Texts {
     fn add(&mut self, rows: &Rows<'_>, groups: &[u32]) {
         debug_assert_eq!(self.values.len(), rows.len(), "the rows that were read are added");
         for (group, value) in present(&rows.lane(self.lane), groups).zip(&self.values) {
-            let before = self.sums[group].unwrap_or(0);
+            let before = self.sums[group];
             let sum = before.checked_add(*value).unwrap_or_else(|| {
                 // There is no more room for it here.
                 self.odd_sums.resize(self.sums.len(), Wide::default());
                 self.odd_sums[group] = self.odd_sums[group].plus(Wide::decimal(before, DIGITS));
                 *value
             });
-            self.sums[group] = Some(sum);
+            (self.sums[group], self.has_values[group]) = (sum, true);
         }
         if !self.odd.is_empty() {
             self.odd_sums.resize(self.sums.len(), Wide::default());
@@ -140,17 +145,18 @@ impl Accumulator for Texts {
     fn write_state(&self, group: usize, state: &mut Vec<u8>) {
         let start = state.len();
         state.resize(start + 1 + Wide::BYTES, MISSING);
-        if let Some(sum) = self.sums[group] {
+        if self.has_values[group] {
             let odd = self.odd_sums.get(group).copied().unwrap_or_default();
             state[start] = PRESENT;
-            Wide::decimal(sum, DIGITS).plus(odd).write(&mut state[start + 1..]);
+            Wide::decimal(self.sums[group], DIGITS).plus(odd).write(&mut state[start + 1..]);
         }
     }
 
     fn memory_bytes(&self) -> usize {
         size_of::<i128>() * self.values.capacity()
             + size_of::<(u32, Wide)>() * self.odd.capacity()
-            + size_of::<Option<i128>>() * self.sums.capacity()
+            + size_of::<i128>() * self.sums.capacity()
+            + self.has_values.capacity()
             + size_of::<Wide>() * self.odd_sums.capacity()
     }
 }
@@ -162,15 +168,37 @@ mod tests {
 
     #[test]
     fn short_texts_are_the_numbers_that_they_are() {
-        let short_ones = ["0", "7", "-7", "00012.50", "123456789012345.123456789", "-0.000000001", "42.0"];
+        let short_ones = [
+            "0",
+            "7",
+            "-7",
+            "00012.50",
+            "123456789.123456789",
+            "9999999999999999999",
+            "-0.000000001",
+            "42.0",
+        ];
         for text in short_ones {
             let expected = Number::parse_exact(text).and_then(Wide::of).map(|wide| wide.bytes());
             let units = short(text.as_bytes()).map(|units| Wide::decimal(units, DIGITS).bytes());
             assert_eq!(units, expected, "{text}");
             assert!(units.is_some(), "{text}");
         }
-        let others =
-            ["", "-", ".", "1.", ".5", "-0", "-0.0", "+1", " 1", "1 ", "1e3", "1.2.3", "1234567890123456"];
+        let others = [
+            "",
+            "-",
+            ".",
+            "1.",
+            ".5",
+            "-0",
+            "-0.0",
+            "+1",
+            " 1",
+            "1 ",
+            "1e3",
+            "1.2.3",
+            "10000000000000000000",
+        ];
         for text in others.into_iter().chain(["0.1234567890", "0000000000000000000000000001", "--1", "1-"]) {
             assert_eq!(short(text.as_bytes()), None, "{text}");
         }
@@ -187,7 +215,7 @@ mod tests {
         };
         let rows = Rows::new(vec![lane()], 1).expect("rows");
         sums.read(&rows, &mut Vec::new());
-        sums.sums[1] = Some(i128::MAX);
+        sums.sums[1] = i128::MAX;
         sums.add(&rows, &[1]);
         let mut state = Vec::new();
         sums.write_state(1, &mut state);

@@ -1,7 +1,5 @@
 //! The least or the greatest text of each group, or the number that texts say.
 
-use std::collections::BTreeMap;
-
 use super::accumulate::resize;
 use super::read::{decimal, numbers};
 use super::{Accumulator, Rows, Wanted};
@@ -22,11 +20,9 @@ pub(crate) struct ExtremeDecimals {
     odd: Vec<(u32, NumberBytes)>,
     /// Not a number for a group without values.
     kept: Vec<f64>,
-    odd_kept: BTreeMap<usize, NumberBytes>,
+    /// What groups have besides, as soon as one has.
+    odd_kept: Vec<Option<NumberBytes>>,
 }
-
-/// About what an entry of a map takes.
-const ENTRY_BYTES: usize = 64;
 
 impl ExtremeDecimals {
     /// That of the texts of a lane's values.
@@ -34,11 +30,11 @@ impl ExtremeDecimals {
         let (values, odd, kept, odd_kept) = Default::default();
         Box::new(Self { wanted, lane, values, odd, kept, odd_kept })
     }
+}
 
-    /// Which of two is wanted.
-    fn better<T: PartialOrd>(&self, one: T, other: T) -> T {
-        if (self.wanted == Wanted::Least) == (other < one) { other } else { one }
-    }
+/// Which of two is wanted.
+fn better<T: PartialOrd>(wanted: Wanted, one: T, other: T) -> T {
+    if (wanted == Wanted::Least) == (other < one) { other } else { one }
 }
 
 impl Accumulator for ExtremeDecimals {
@@ -56,7 +52,8 @@ impl Accumulator for ExtremeDecimals {
 
     fn resize(&mut self, groups: usize) {
         resize(&mut self.kept, groups, f64::NAN);
-        drop(self.odd_kept.split_off(&groups));
+        let odd = if self.odd_kept.is_empty() { 0 } else { groups };
+        resize(&mut self.odd_kept, odd, None);
     }
 
     fn add(&mut self, rows: &Rows<'_>, groups: &[u32]) {
@@ -70,10 +67,12 @@ impl Accumulator for ExtremeDecimals {
                 *kept = if has_nulls && !lane.is_present(at) { *kept } else { *value };
             }
         }
-        for (row, number) in std::mem::take(&mut self.odd) {
-            let group = groups[row as usize] as usize;
-            let kept = self.odd_kept.get(&group).map_or(number, |kept| self.better(*kept, number));
-            self.odd_kept.insert(group, kept);
+        if !self.odd.is_empty() {
+            self.odd_kept.resize(self.kept.len(), None);
+        }
+        for (row, number) in &self.odd {
+            let kept = &mut self.odd_kept[groups[*row as usize] as usize];
+            *kept = Some(kept.map_or(*number, |kept| better(self.wanted, kept, *number)));
         }
     }
 
@@ -82,8 +81,8 @@ impl Accumulator for ExtremeDecimals {
         state.resize(start + 1 + NumberBytes::BYTES, MISSING);
         let kept = Some(self.kept[group]).filter(|kept| !kept.is_nan());
         let kept = kept.map(|kept| Number::from(kept).to_bytes());
-        let odd = self.odd_kept.get(&group).copied();
-        let both = kept.zip(odd).map(|(one, other)| self.better(one, other));
+        let odd = self.odd_kept.get(group).copied().flatten();
+        let both = kept.zip(odd).map(|(one, other)| better(self.wanted, one, other));
         if let Some(number) = both.or(kept).or(odd) {
             state[start] = PRESENT;
             number.write(&mut state[start + 1..]);
@@ -93,7 +92,7 @@ impl Accumulator for ExtremeDecimals {
     fn memory_bytes(&self) -> usize {
         size_of::<f64>() * (self.values.capacity() + self.kept.capacity())
             + size_of::<(u32, NumberBytes)>() * self.odd.capacity()
-            + ENTRY_BYTES * self.odd_kept.len()
+            + size_of::<Option<NumberBytes>>() * self.odd_kept.capacity()
     }
 }
 

@@ -30,8 +30,8 @@ use forebay_store::{BufferCursor, Cause, ListCursor, ValueFiles, WriteBuffer};
 
 use crate::files::{DataFile, Restored, Source};
 use crate::files::{Fragment, TableContext, Writer, flushed, malformed_edit};
-use crate::rule::Rule;
 use crate::rule::answered;
+use crate::rule::{Rule, RuleName};
 use crate::seam::{
     Applied, Description, EXPIRED_SHARE, EXPIRED_SHARE_COMPACTING, FilePart, Inspect, Job, NodeKey, Outcome,
     Plan, Planned, Produced, Reads, Rebased, Stretch, TableVersion, Upkeep, Work,
@@ -203,6 +203,9 @@ impl TableVersion for WbTree {
 impl Reads for WbTree {
     fn find(&self, lookups: &[Lookup<'_>], each: &mut dyn FnMut(usize, &Record<'_>) -> bool) -> Result<u64> {
         let mut search = Search::new(lookups);
+        if matches!(self.context.rule.name(), RuleName::States(_)) {
+            search = search.taking_all();
+        }
         for (number, lookup) in lookups.iter().enumerate() {
             for node in self.tree.path(lookup.prefix, lookup.key) {
                 node.lists().iter().rev().for_each(|list| search.add(number, &list.fragment.0));

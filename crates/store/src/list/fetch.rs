@@ -5,6 +5,7 @@ use std::sync::Arc;
 use forebay_base::Result;
 use forebay_env::fs::ReadRequest;
 
+use super::candidates::Candidate;
 use super::file::ListFile;
 use super::page::Page;
 
@@ -35,4 +36,23 @@ pub(super) fn fetch(wanted: &[(&ListFile, usize)]) -> Result<Vec<Arc<Page>>> {
         list.take_page(body, number, bytes)
     })
     .collect()
+}
+
+/// Pages that were read before their turn.
+pub(super) type Ahead<'a> = Vec<(&'a ListFile, usize, Arc<Page>)>;
+
+/// The first page of each list that may have a key, where the cache lacks several of them: read together, and kept in the
+/// cache.
+pub(super) fn fetch_ahead<'a>(candidates: &[Candidate<'a>]) -> Ahead<'a> {
+    let is_first = |&at: &usize| at == 0 || !std::ptr::eq(candidates[at - 1].list, candidates[at].list);
+    let firsts = (0..candidates.len()).filter(is_first).map(|at| &candidates[at]);
+    let numbered = firsts.filter_map(|first| Some((first.list, first.page_number()?)));
+    let wanted: Vec<_> = numbered.filter(|(list, number)| list.cached(*number).is_none()).collect();
+    debug_assert!(wanted.len() <= candidates.len(), "a page of each list at most");
+    if wanted.len() < 2 {
+        return Vec::new();
+    }
+    // What cannot be read is told of where its turn comes.
+    let pages = fetch(&wanted).unwrap_or_default();
+    wanted.into_iter().zip(pages).map(|((list, number), page)| (list, number, page)).collect()
 }

@@ -11,7 +11,7 @@ use forebay_base::{Order, Record, Result};
 use smallvec::SmallVec;
 
 use super::candidates::{Candidate, Left, Seen, following};
-use super::fetch::fetch;
+use super::fetch::{Ahead, fetch, fetch_ahead};
 use super::file::{Body, ListFile};
 use super::filter::{Filter, Place};
 use super::index::Starts;
@@ -55,6 +55,7 @@ pub struct Search<'a> {
     /// One of the lists, where there are any.
     list: Option<&'a ListFile>,
     filters_asked: u64,
+    takes_all: bool,
 }
 
 /// A list that is being asked for a key.
@@ -69,7 +70,19 @@ struct Probe<'a> {
 impl<'a> Search<'a> {
     /// Begins a search for some keys.
     pub fn new(lookups: &'a [Lookup<'a>]) -> Self {
-        Self { lookups, probes: SmallVec::new(), candidates: SmallVec::new(), list: None, filters_asked: 0 }
+        Self {
+            lookups,
+            probes: SmallVec::new(),
+            candidates: SmallVec::new(),
+            list: None,
+            filters_asked: 0,
+            takes_all: false,
+        }
+    }
+
+    /// For keys of which older lists always matter: those of one lookup are read at the same time.
+    pub fn taking_all(self) -> Self {
+        Self { takes_all: true, ..self }
     }
 
     /// Adds the next older list of those that may have a key. All lists of a lookup come before those of the
@@ -122,14 +135,18 @@ impl<'a> Search<'a> {
             return Ok(asked_wasted * FILTER_NANOSECONDS);
         }
         let found = SmallVec::from_elem(false, self.lookups.len());
+        let takes_all = self.takes_all && self.lookups.len() == 1;
+        let ahead = if takes_all { fetch_ahead(&self.candidates) } else { Vec::new() };
         let mut reading = Reading {
             lookups: self.lookups,
             each,
             found,
             cache_hits: 0,
             wasted: 0,
-            read_wasted: 0,
+            // One list in place of all would have spared the others.
+            read_wasted: ahead.len().saturating_sub(1) as u64,
             found_again: 0,
+            ahead,
         };
         let outcome = match self.lookups {
             [_] => reading.one_by_one(&self.candidates),
@@ -183,6 +200,7 @@ struct Reading<'a, 'e> {
     read_wasted: u64,
     /// Pages in the cache that had more of a key.
     found_again: u64,
+    ahead: Ahead<'a>,
 }
 
 impl Reading<'_, '_> {
@@ -260,6 +278,10 @@ impl Reading<'_, '_> {
     }
 
     fn cached(&mut self, list: &ListFile, number: usize) -> Option<Arc<Page>> {
+        let is_it = |other: &ListFile, at: usize| std::ptr::eq(other, list) && at == number;
+        if let Some((.., page)) = self.ahead.iter().find(|(other, at, _)| is_it(other, *at)) {
+            return Some(Arc::clone(page));
+        }
         let page = list.cached(number)?;
         self.cache_hits += 1;
         Some(page)

@@ -51,7 +51,9 @@ pub use hash::HashAggregator;
 pub use names::columns_of;
 pub use optional::{Lifted, Optional};
 pub use sort::{RunFiles, SortAggregator};
-pub use spilled::{ExpectedGroups, HASH_SEED, SpillTarget, SpillTerms, SpilledGroups, Unpublished};
+pub use spilled::{
+    ExpectedGroups, GroupsView, HASH_SEED, SpillTarget, SpillTerms, SpilledGroups, Unpublished,
+};
 pub use stages::{Stage, Stages};
 pub use state_type::StateType;
 pub use value::Value;

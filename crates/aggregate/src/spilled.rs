@@ -44,17 +44,23 @@ pub trait SpilledGroups: Send + Sync {
         expected: ExpectedGroups,
     ) -> Result<Box<dyn Unpublished + 's>>;
 
-    /// What the states of a key merge to.
-    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>>;
-
-    /// The groups behind this key, or all, as they are now, whatever is published later: each key once.
-    fn cursor(&self, behind: Option<&[u8]>) -> Result<Box<dyn Cursor + Send>>;
+    /// What is published now, to be read whatever is published later.
+    fn view(&self) -> Result<Arc<dyn GroupsView>>;
 
     /// The memory that it takes now.
     fn memory_bytes(&self) -> usize;
 
     /// Reads from the device that lookups and cursors have cost, where they are counted.
     fn device_reads(&self) -> u64;
+}
+
+/// Spilled groups as they were at a moment.
+pub trait GroupsView: Send + Sync {
+    /// What the states of a key merge to.
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>>;
+
+    /// The groups behind this key, or all: each key once.
+    fn cursor(&self, behind: Option<&[u8]>) -> Result<Box<dyn Cursor + Send>>;
 }
 
 /// How much is about to be written.
@@ -72,4 +78,9 @@ pub struct ExpectedGroups {
 pub trait Unpublished {
     /// Lets them be seen from now on, all at once. On error none is.
     fn publish(self: Box<Self>) -> Result<()>;
+
+    /// What is read while that goes on. Nothing where it takes no time: who reads may wait then.
+    fn before(&self) -> Option<Arc<dyn GroupsView>> {
+        None
+    }
 }

@@ -54,11 +54,11 @@ pub(crate) struct Front {
 }
 
 impl Front {
-    /// An empty table, for an aggregator with this much memory.
-    pub(crate) fn new(memory_max: usize) -> Self {
+    /// An empty table, for an aggregator with this much memory, of which groups take no more than so much.
+    pub(crate) fn new(memory_max: usize, groups_bytes_max: usize) -> Self {
         let rows_max = (memory_max / ROW_MEMORY_BYTES).clamp(ROWS_MIN, ROWS_MAX);
         Self {
-            bytes_max: (memory_max / SHARE).min(BYTES_MAX),
+            bytes_max: (memory_max / SHARE).min(BYTES_MAX).min(groups_bytes_max),
             rows_max,
             parts: Parts::default(),
             kinds: Default::default(),
@@ -334,7 +334,7 @@ mod tests {
     #[test]
     fn what_is_not_taken_stays() {
         let functions: [&dyn Function; 1] = [&crate::row_count::RowCount];
-        let (mut front, mut refused) = (Front::new(64 << 20), Vec::new());
+        let (mut front, mut refused) = (Front::new(64 << 20, 4 << 20), Vec::new());
         let keys: Vec<i64> = (0..1000).map(|number| number % 300).collect();
         let lane = Lane::new(Items::I64(&keys), None).expect("a lane");
         let rows = Rows::new(vec![lane], 1).expect("rows");

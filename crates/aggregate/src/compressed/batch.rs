@@ -19,9 +19,12 @@ impl<A: OverRows> CompressedAggregator<A> {
     pub fn add_rows(&self, rows: &Rows<'_>, refused: &mut Vec<u32>) -> Result<()> {
         let shared = &*self.shared;
         let (_, mut own) = self.front_deal.take(|number| &self.fronts[number].0);
-        let memory_bytes = shared.room.memory_max / self.fronts.len();
+        let (memory_max, least_bytes) = (shared.room.memory_max, shared.sizes.least_bytes());
         let front = own.get_or_insert_with(|| {
-            let front = Box::new(Front::new(memory_bytes));
+            // What all else may take is kept; leaves have a half of the rest at least, or nothing fits them.
+            let left_bytes = memory_max.saturating_sub(least_bytes) / (2 * self.fronts.len());
+            let groups_bytes = left_bytes / (SOME_SHARE + 1) * SOME_SHARE;
+            let front = Box::new(Front::new(memory_max / self.fronts.len(), groups_bytes));
             recount(&shared.room.front_bytes_max, 0, front.bytes_max + front.bytes_max / SOME_SHARE);
             front
         });
@@ -42,9 +45,11 @@ impl<A: Aggregate> CompressedAggregator<A> {
     /// Moves what came by columns to the leaves, whatever they take then: a front gives back as much.
     pub(super) fn empty_fronts(&self) -> Result<()> {
         let shared = &*self.shared;
+        let mut any = false;
         for front in &self.fronts {
             let mut own = front.0.lock();
             let Some(front) = own.as_mut() else { continue };
+            any |= !front.is_empty();
             let (before, mut need) = (front.memory_bytes(), Need::Merging);
             let emptied = front.empty(&mut |hash, key, state| {
                 let hash = shared.hashing.cut(hash);
@@ -60,7 +65,7 @@ impl<A: Aggregate> CompressedAggregator<A> {
             debug_assert!(emptied.is_err() || front.is_empty(), "all of it has left");
             emptied?;
         }
-        shared.relieve()
+        if any { shared.relieve() } else { Ok(()) }
     }
 }
 

@@ -29,8 +29,10 @@ const _: () = assert!(CHUNK_RECORDS >= LOOK_AHEAD && CHUNK_BYTES <= u32::MAX as 
 pub(super) struct Merger {
     /// The records that were added.
     raw: Vec<u8>,
-    /// Their order.
+    /// Their order,
     words: Vec<u64>,
+    /// and how many of them are merged.
+    done: usize,
     walk: Walk,
     writer: Writer,
     state: Vec<u8>,
@@ -52,6 +54,7 @@ impl Merger {
         Self {
             raw: Vec::new(),
             words: Vec::new(),
+            done: 0,
             walk: Walk::new(packer(), state_bytes),
             writer: Writer::new(packer(), state_bytes, pool),
             state: vec![0; state_bytes.unwrap_or(0)],
@@ -127,22 +130,28 @@ impl Merger {
         timed(stages, Stage::Merge, || self.merge_sorted(function, leaf, base))
     }
 
-    /// The same with what is left where it lies; puts all in place of what `records` hold, unpacked. Returns the groups
-    /// that are lost.
-    pub(super) fn loosen<A: Aggregate>(
-        &mut self,
-        function: &A,
-        part: &Arc<Part>,
-        records: &mut Columns,
-    ) -> Result<Broken> {
+    /// Begins to do the same with what is left where it lies, and comes in pieces of about so many bytes.
+    pub(super) fn begin_loose(&mut self, part: &Arc<Part>, piece_bytes: usize) -> Result<()> {
         let stages = self.stages.clone();
         let stages = stages.as_deref();
         self.raw.clear();
         timed(stages, Stage::Copy, || part.tail.copy(&mut self.raw));
         timed(stages, Stage::Sort, || self.sort(&part.leaf))?;
-        self.writer.restart(None, Form::Loose);
-        timed(stages, Stage::Merge, || self.merge_with(function, Chunks::Lent(Arc::clone(part))))?;
-        Ok(self.writer.finish_loose(records))
+        self.writer.restart(None, Form::Loose { piece_bytes });
+        timed(stages, Stage::Merge, || self.begin(Chunks::Lent(Arc::clone(part))))
+    }
+
+    /// Puts what comes next in place of what `records` hold, unpacked. Returns the groups that are lost once that is all.
+    pub(super) fn go_on_loose<A: Aggregate>(
+        &mut self,
+        function: &A,
+        records: &mut Columns,
+    ) -> Result<Option<Broken>> {
+        let stages = self.stages.clone();
+        let is_over = timed(stages.as_deref(), Stage::Merge, || self.go_on(function))?;
+        self.writer.take_loose(records);
+        debug_assert!(is_over || !records.is_empty(), "who has not enough goes on to the end");
+        Ok(is_over.then(|| self.writer.finish_loose()))
     }
 
     /// How many records were merged since this was asked last.
@@ -152,22 +161,30 @@ impl Merger {
 
     fn merge_sorted<A: Aggregate>(&mut self, function: &A, leaf: &Leaf, base: Base) -> Result<Base> {
         self.writer.restart(leaf.middle(), Form::Packed);
-        self.merge_with(function, Chunks::Own(base))?;
+        self.begin(Chunks::Own(base))?;
+        let is_over = self.go_on(function)?;
+        debug_assert!(is_over, "of chunks there is never enough");
         Ok(self.writer.finish())
     }
 
-    fn merge_with<A: Aggregate>(&mut self, function: &A, chunks: Chunks) -> Result<()> {
+    fn begin(&mut self, chunks: Chunks) -> Result<()> {
+        self.done = 0;
         self.walk.restart(chunks, &mut self.writer)?;
         self.writer.base.broken = self.walk.base.take_broken();
         self.merged += self.words.len() as u64;
-        let (words, raw) = (std::mem::take(&mut self.words), std::mem::take(&mut self.raw));
-        match function.state_bytes() {
-            Some(_) => self.merge_fixed(function, &raw, &words)?,
-            None => self.merge_any(function, &raw, &words)?,
-        }
-        self.walk.finish(&mut self.writer)?;
-        (self.words, self.raw) = (words, raw);
         Ok(())
+    }
+
+    /// Merges until the writer has enough; says whether that is all.
+    fn go_on<A: Aggregate>(&mut self, function: &A) -> Result<bool> {
+        let (words, raw) = (std::mem::take(&mut self.words), std::mem::take(&mut self.raw));
+        self.done += match function.state_bytes() {
+            Some(_) => self.merge_fixed(function, &raw, &words[self.done..])?,
+            None => self.merge_any(function, &raw, &words[self.done..])?,
+        };
+        debug_assert!(self.done <= words.len(), "each record is merged once");
+        (self.words, self.raw) = (words, raw);
+        Ok(self.done == self.words.len() && self.walk.finish(&mut self.writer)?)
     }
 
     /// Puts what was added in the order of hashes, and of keys of equal hashes.
@@ -191,20 +208,22 @@ impl Merger {
         Ok(())
     }
 
-    /// Merges states of a fixed length into their keys' where those lie.
-    fn merge_fixed<A: Aggregate>(&mut self, function: &A, raw: &[u8], words: &[u64]) -> Result<()> {
+    /// Merges states of a fixed length into their keys' where those lie. Returns how many, where the writer has enough.
+    fn merge_fixed<A: Aggregate>(&mut self, function: &A, raw: &[u8], words: &[u64]) -> Result<usize> {
         let Self { walk, writer, state, .. } = self;
         let hashing = walk.packer.hashing();
         // Records lie anywhere: this many are asked for at a time, and not each only once the one before is merged.
         let mut next = [(0, &raw[..0], &raw[..0]); LOOK_AHEAD];
-        for words in words.chunks(LOOK_AHEAD) {
-            for (place, &word) in next.iter_mut().zip(words) {
+        for (number, some) in words.chunks(LOOK_AHEAD).enumerate() {
+            for (place, &word) in next.iter_mut().zip(some) {
                 let (key, state, _) = record_at(raw, place_of(word) as usize).ok_or_else(malformed)?;
                 *place = (hashing.of(key), key, state);
             }
-            for &(hash, key, added) in &next[..words.len()] {
+            for (at, &(hash, key, added)) in next[..some.len()].iter().enumerate() {
                 restore(added, state);
-                walk.seek(hash, key, writer)?;
+                if !walk.seek(hash, key, writer)? {
+                    return Ok(number * LOOK_AHEAD + at);
+                }
                 if walk.is_at(hash, key) {
                     function.merge_in_place(walk.records.states.get_mut(walk.at), state);
                 } else if let Some(last) = writer.last_of(hash, key) {
@@ -215,19 +234,21 @@ impl Merger {
                 }
             }
         }
-        Ok(())
+        Ok(words.len())
     }
 
     /// Merges states of any length, all of a key at once, into new ones. Of a state that becomes too long the group is
-    /// lost, and so is what comes to it later.
-    fn merge_any<A: Aggregate>(&mut self, function: &A, raw: &[u8], words: &[u64]) -> Result<()> {
+    /// lost, and so is what comes to it later. Returns how many are merged, where the writer has enough.
+    fn merge_any<A: Aggregate>(&mut self, function: &A, raw: &[u8], words: &[u64]) -> Result<usize> {
         let Self { walk, writer, state: merged, state_bytes_max, .. } = self;
         let record = |word: u64| record_at(raw, place_of(word) as usize).ok_or_else(malformed);
         let mut rest = words;
         while let Some(&word) = rest.first() {
             let (key, ..) = record(word)?;
             let hash = walk.packer.hashing().of(key);
-            walk.seek(hash, key, writer)?;
+            if !walk.seek(hash, key, writer)? {
+                return Ok(words.len() - rest.len());
+            }
             let found = walk.is_at(hash, key);
             let mut states: Vec<&[u8]> = Vec::new();
             if found {
@@ -257,7 +278,7 @@ impl Merger {
                 walk.skip();
             }
         }
-        Ok(())
+        Ok(words.len())
     }
 }
 

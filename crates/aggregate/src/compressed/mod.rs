@@ -260,7 +260,7 @@ impl<A: Aggregate> Aggregator<A> for CompressedAggregator<A> {
         loop {
             match self.try_get(key)? {
                 Ok(state) => return Ok(state),
-                Err(ticket) => self.shared.wait_for(ticket)?,
+                Err(ticket) => self.shared.wait_to_read(ticket)?,
             }
         }
     }

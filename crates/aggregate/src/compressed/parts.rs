@@ -7,6 +7,7 @@ use forebay_env::sync::{Arc, Mutex};
 use super::base::Base;
 use super::columns::Columns;
 use super::leaves::Leaf;
+use super::merge::Merger;
 use super::stream::Pool;
 use super::tail::{Lengths, Tail};
 use super::worker::{Shared, recount};
@@ -56,10 +57,14 @@ pub(super) struct Told {
     pub(super) groups: u64,
 }
 
-/// Sealed leaves as they are merged, one after the other.
+/// Sealed leaves as they are merged, one after the other, and of each some chunks at a time.
 pub(super) struct Parts<A: Aggregate> {
     shared: Arc<Shared<A>>,
     parts: std::vec::IntoIter<Arc<Part>>,
+    /// What merges them, until all are.
+    merger: Option<Merger>,
+    /// It is in the midst of a part.
+    is_amid: bool,
     here: Few,
     counted_bytes: usize,
     told: Arc<Mutex<Told>>,
@@ -68,37 +73,63 @@ pub(super) struct Parts<A: Aggregate> {
 impl<A: Aggregate> Parts<A> {
     pub(super) fn new(shared: &Arc<Shared<A>>, parts: &[Arc<Part>], told: Arc<Mutex<Told>>) -> Result<Self> {
         let records = Columns::new(shared.function.state_bytes());
+        let (merger, counted_bytes) = shared.take_merger();
         let mut all = Self {
             shared: Arc::clone(shared),
             parts: Vec::from(parts).into_iter(),
+            merger: Some(merger),
+            is_amid: false,
             here: Few::new(records),
-            counted_bytes: 0,
+            counted_bytes,
             told,
         };
         all.enter()?;
         Ok(all)
     }
 
-    /// Goes on to the next part that has a record.
+    /// Goes on to what is merged next, if that has a record.
     #[cold]
     fn enter(&mut self) -> Result<()> {
-        let Self { shared, parts, here, counted_bytes, told } = self;
-        while here.prefix().is_none() {
-            let Some(part) = parts.next() else { return Ok(()) };
+        while self.here.prefix().is_none() {
+            let Self { shared, parts, merger: Some(merger), is_amid, here, told, .. } = self else {
+                return Ok(());
+            };
+            if !*is_amid {
+                let Some(part) = parts.next() else {
+                    self.finish();
+                    return Ok(());
+                };
+                merger.begin_loose(&part, shared.sizes.leaf_bytes)?;
+            }
             here.at = 0;
-            let lost = shared.lend(|merger| merger.loosen(&*shared.function, &part, &mut here.records))?;
-            let before = std::mem::replace(counted_bytes, here.records.memory_bytes());
-            recount(&shared.room.scratch_bytes, before, *counted_bytes);
+            let lost = merger.go_on_loose(&*shared.function, &mut here.records)?;
             debug_assert!(here.records.is_whole() && here.records.hashes.is_sorted(), "a part is in order");
+            *is_amid = lost.is_none();
             let mut told = told.lock();
             told.groups += here.records.len() as u64;
-            told.lost.append(&mut { lost });
+            told.lost.append(&mut lost.unwrap_or_default());
+            drop(told);
+            self.count();
         }
         Ok(())
+    }
+
+    /// Gives back what it merged with.
+    fn finish(&mut self) {
+        let merger = self.merger.take();
+        self.count();
+        merger.into_iter().for_each(|merger| self.shared.give_back(merger, 0));
+    }
+
+    fn count(&mut self) {
+        let bytes = self.here.records.memory_bytes() + self.merger.as_ref().map_or(0, Merger::memory_bytes);
+        let before = std::mem::replace(&mut self.counted_bytes, bytes);
+        recount(&self.shared.room.scratch_bytes, before, bytes);
     }
 }
 
 impl<A: Aggregate> Drop for Parts<A> {
+    /// In the midst of a part what it merges with is of no use to others.
     fn drop(&mut self) {
         recount(&self.shared.room.scratch_bytes, self.counted_bytes, 0);
     }

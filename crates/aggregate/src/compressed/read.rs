@@ -53,20 +53,28 @@ impl<A: Aggregate> CompressedAggregator<A> {
             return Ok(Err(ticket));
         }
         if self.is_spilled() {
-            // Nothing is published from here on until all is read.
+            // What is on its way to files is seen in one of the two places, whichever it is published from here on.
             let published = self.published();
             let sealed = tree.leaves.holders[number].sealed.clone();
             tree.scanned(number, scanned_bytes, shared);
             drop(tree);
-            if let Some(part) = sealed.filter(|part| published.lacks(part)) {
+            published.told_of(key)?;
+            let sealed = sealed.filter(|part| published.lacks(part));
+            let spilled = self.view_spilled(&published)?;
+            drop(published);
+            if let Some(part) = sealed {
                 shared.lend(|merger| merger.collect(&part.tail, &part.base, hash, key, &mut states))?;
             }
-            states.extend(self.get_spilled(key, &published)?);
+            if let Some(spilled) = spilled {
+                states.extend(spilled.get(key)?);
+            }
         } else {
             tree.scanned(number, scanned_bytes, shared);
             drop(tree);
         }
-        shared.relieve()?;
+        if self.workers.is_empty() {
+            shared.relieve()?;
+        }
         self.merged(key, states).map(Ok)
     }
 

@@ -24,7 +24,7 @@ use super::worker::recount;
 use crate::aggregate::{Aggregate, Merging};
 use crate::aggregator::{Visit, check_length};
 use crate::broken::Broken;
-use crate::spilled::{ExpectedGroups, SpillTarget, SpillTerms, SpilledGroups};
+use crate::spilled::{ExpectedGroups, GroupsView, SpillTarget, SpillTerms, SpilledGroups, Unpublished};
 
 /// Where groups go.
 pub(super) struct Target {
@@ -47,9 +47,16 @@ pub(super) struct Published {
     number: u64,
     /// Groups that were lost before.
     lost: Broken,
+    /// While one is being published, all that was before it.
+    before: Option<Arc<dyn GroupsView>>,
 }
 
 impl Published {
+    /// What is told of a group that is lost.
+    pub(super) fn told_of(&self, key: &[u8]) -> Result<()> {
+        self.lost.of(key).map_or(Ok(()), |error| Err(error.clone()))
+    }
+
     /// Whether a part's states are not among what was spilled.
     pub(super) fn lacks(&self, part: &Part) -> bool {
         part.number > self.number
@@ -110,13 +117,11 @@ impl<A: Aggregate> CompressedAggregator<A> {
         let parts = Parts::new(shared, &sealed.parts, Arc::clone(&told))?;
         let written = groups.write(Box::new(parts), expected(shared, &sealed.parts))?;
         let Told { lost, groups: count } = &mut *told.lock();
-        {
-            let mut published = self.published.write();
-            written.publish()?;
+        self.publish(written, |published| {
             debug_assert!(published.number < sealed.number, "each spill is published once");
             published.number = sealed.number;
             published.lost.append(lost);
-        }
+        })?;
         // Of few groups that come again and again, most records meet one in memory, where that is merged.
         let added = shared.room.merged.swap(0, Ordering::Relaxed);
         let gathers = (added as f64) < REPEATS_MIN * *count as f64;
@@ -127,6 +132,25 @@ impl<A: Aggregate> CompressedAggregator<A> {
         for part in sealed.parts.drain(..) {
             recount(&shared.room.index_bytes, part.base.index_bytes(), 0);
         }
+        Ok(())
+    }
+
+    /// Lets all who read see what was written, at the same moment as what is noted. Until then they see what was before.
+    fn publish(&self, written: Box<dyn Unpublished + '_>, note: impl FnOnce(&mut Published)) -> Result<()> {
+        let mut published = self.published.write();
+        debug_assert!(published.before.is_none(), "one at a time publishes");
+        published.before = written.before();
+        if published.before.is_some() {
+            drop(published);
+            let outcome = written.publish();
+            yield_point("a spill is published");
+            published = self.published.write();
+            published.before = None;
+            outcome?;
+        } else {
+            written.publish()?;
+        }
+        note(&mut published);
         Ok(())
     }
 
@@ -159,21 +183,20 @@ impl<A: Aggregate> CompressedAggregator<A> {
         records.push(hash, key, state);
         let expected = ExpectedGroups { groups: 1, bytes: (key.len() + state.len()) as u64, lengths: None };
         let written = groups.write(Box::new(Few::new(records)), expected)?;
-        let _all = self.published.write();
-        written.publish()
+        self.publish(written, |_| {})
     }
 
-    /// What a key has in files; holds it so until what it gives is dropped.
+    /// What is in files; holds it so until what it gives is dropped.
     pub(super) fn published(&self) -> RwLockReadGuard<'_, Published> {
         self.published.read()
     }
 
-    /// What of a key's state is in files, as `published` tells.
-    pub(super) fn get_spilled(&self, key: &[u8], published: &Published) -> Result<Option<Vec<u8>>> {
-        if let Some(error) = published.lost.of(key) {
-            return Err(error.clone());
+    /// The groups in files, as `published` tells, if there are any.
+    pub(super) fn view_spilled(&self, published: &Published) -> Result<Option<Arc<dyn GroupsView>>> {
+        match &published.before {
+            Some(before) => Ok(Some(Arc::clone(before))),
+            None => self.groups.get().map(|groups| groups.view()).transpose(),
         }
-        self.groups.get().map_or(Ok(None), |groups| groups.get(key))
     }
 
     /// How many groups there are, once all is in files.
@@ -191,9 +214,11 @@ impl<A: Aggregate> CompressedAggregator<A> {
     /// Moves all that was added before to files, and walks the groups behind a key there. No lock is held meanwhile.
     pub(super) fn walk_spilled(&self, behind: Option<&[u8]>) -> Result<Option<SpilledWalk>> {
         self.spill_all()?;
-        let Some(groups) = self.groups.get() else { return Ok(None) };
         let published = self.published();
-        let (cursor, lost) = (groups.cursor(behind)?, published.lost.clone());
+        let (view, lost) = (self.view_spilled(&published)?, published.lost.clone());
+        drop(published);
+        let Some(view) = view else { return Ok(None) };
+        let cursor = view.cursor(behind)?;
         Ok(Some(SpilledWalk {
             told: lost.first().cloned(),
             cursor,

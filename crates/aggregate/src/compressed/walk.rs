@@ -88,16 +88,20 @@ impl Walk {
         Ok(())
     }
 
-    /// Goes to the first record that is not below this place; what it passes goes to the writer, now or later.
+    /// Goes to the first record that is not below this place; what it passes goes to the writer, now or later. `false`
+    /// where it stops between two chunks before, since the writer has enough.
     #[inline]
-    pub(super) fn seek(&mut self, hash: u64, key: &[u8], writer: &mut Writer) -> Result<()> {
+    pub(super) fn seek(&mut self, hash: u64, key: &[u8], writer: &mut Writer) -> Result<bool> {
         loop {
             self.at = self.records.seek(self.at, hash, key);
             if self.at < self.records.len() || self.records.is_empty() {
-                return Ok(());
+                return Ok(true);
             }
             self.copy(writer);
             self.enter_next_chunk(writer)?;
+            if writer.has_enough() {
+                return Ok(false);
+            }
         }
     }
 
@@ -121,13 +125,17 @@ impl Walk {
         self.copied = self.at;
     }
 
-    pub(super) fn finish(&mut self, writer: &mut Writer) -> Result<()> {
+    /// Goes to the end; `false` where it stops between two chunks before, since the writer has enough.
+    pub(super) fn finish(&mut self, writer: &mut Writer) -> Result<bool> {
         while !self.records.is_empty() {
+            if writer.has_enough() {
+                return Ok(false);
+            }
             self.at = self.records.len();
             self.copy(writer);
             self.enter_next_chunk(writer)?;
         }
         self.base = Chunks::default();
-        Ok(())
+        Ok(true)
     }
 }

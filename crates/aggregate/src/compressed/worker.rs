@@ -72,6 +72,13 @@ impl Inner {
         self.queue.get_mut(usize::try_from(ticket.checked_sub(first)?).ok()?)
     }
 
+    /// Whether this ticket's leaf can be read, here or where it is merged to.
+    fn is_readable(&self, ticket: u64) -> bool {
+        let first = self.submitted - self.queue.len() as u64 + 1;
+        let place = ticket.checked_sub(first).and_then(|place| self.queue.get(usize::try_from(place).ok()?));
+        place.map_or_else(|| self.is_done(ticket), Option::is_some)
+    }
+
     /// Whether the oldest leaf can be merged.
     fn has_work(&self) -> bool {
         self.queue.front().is_some_and(Option::is_some)
@@ -92,6 +99,35 @@ impl<A> Drop for Working<'_, A> {
         inner.failed = Some(Error::Panicked(panicked.into()));
         drop(inner);
         self.shared.jobs.wake();
+    }
+}
+
+/// A leaf that waits to be merged, and is read meanwhile. It has its place again whatever becomes of that.
+struct Reading<'s, A> {
+    shared: &'s Shared<A>,
+    ticket: u64,
+    merge: Option<Merge>,
+}
+
+impl<A> Drop for Reading<'_, A> {
+    fn drop(&mut self) {
+        if let Some(place) = self.shared.inner.lock().queued(self.ticket) {
+            debug_assert!(place.is_none(), "its place is kept");
+            *place = self.merge.take();
+        }
+        self.shared.jobs.wake();
+    }
+}
+
+/// Memory that is counted as long as this lives.
+struct Counted<'c> {
+    counter: &'c AtomicUsize,
+    bytes: usize,
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        recount(self.counter, self.bytes, 0);
     }
 }
 
@@ -128,13 +164,8 @@ impl<A: Aggregate> Shared<A> {
     /// kept: no lock is held.
     pub(super) fn read_queued<T>(&self, ticket: u64, read: impl FnOnce(&Merge) -> T) -> Option<T> {
         let merge = self.inner().queued(ticket)?.take()?;
-        let outcome = read(&merge);
-        if let Some(place) = self.inner().queued(ticket) {
-            debug_assert!(place.is_none(), "its place is kept");
-            *place = Some(merge);
-        }
-        self.jobs.wake();
-        Some(outcome)
+        let reading = Reading { shared: self, ticket, merge: Some(merge) };
+        reading.merge.as_ref().map(read)
     }
 
     /// The number of the tree that a hash belongs to.
@@ -160,19 +191,31 @@ impl<A: Aggregate> Shared<A> {
 
     /// Lends memory to merge with.
     pub(super) fn lend<T>(&self, user: impl FnOnce(&mut Merger) -> T) -> T {
+        let (mut merger, bytes) = self.take_merger();
+        // Where the function panics, the memory goes.
+        let counted = Counted { counter: &self.room.scratch_bytes, bytes };
+        let outcome = user(&mut merger);
+        std::mem::forget(counted);
+        self.give_back(merger, bytes);
+        outcome
+    }
+
+    /// Memory to merge with, and how much of it is counted.
+    pub(super) fn take_merger(&self) -> (Merger, usize) {
         let merger = self.inner().mergers.pop();
-        let make = || {
+        merger.unwrap_or_else(|| {
             let (state_bytes, pool) = (self.function.state_bytes(), Arc::clone(&self.pool));
             let stages = self.stages.clone();
             (Merger::new(state_bytes, self.hashing, self.state_bytes_max, pool, stages), 0)
-        };
-        let (mut merger, before) = merger.unwrap_or_else(make);
-        let outcome = user(&mut merger);
+        })
+    }
+
+    /// Takes back memory of which so much is counted, and in which nothing is left to be merged.
+    pub(super) fn give_back(&self, mut merger: Merger, counted_bytes: usize) {
         self.room.merged.fetch_add(merger.take_merged(), Ordering::Relaxed);
-        let after = merger.memory_bytes();
-        recount(&self.room.scratch_bytes, before, after);
-        self.inner().mergers.push((merger, after));
-        outcome
+        let bytes = merger.memory_bytes();
+        recount(&self.room.scratch_bytes, counted_bytes, bytes);
+        self.inner().mergers.push((merger, bytes));
     }
 
     /// Has a leaf merged. Returns its ticket.
@@ -241,28 +284,40 @@ impl<A: Aggregate> Shared<A> {
         self.wait(|inner| inner.is_done(ticket))
     }
 
+    /// Waits until the leaf of this ticket, which somebody else merges or reads, can be read. Who reads does not merge
+    /// others meanwhile: it would be the later.
+    pub(super) fn wait_to_read(&self, ticket: u64) -> Result<()> {
+        let ready = |inner: &Inner| inner.is_readable(ticket);
+        while !self.is_ready(ready)? {
+            self.wait_until(ready);
+        }
+        Ok(())
+    }
+
     /// Works beside the workers until this comes true; waits only while there is nothing to do.
     fn wait(&self, ready: impl Fn(&Inner) -> bool) -> Result<()> {
-        loop {
-            if let Some(panicked) = self.jobs.panicked() {
-                return Err(Error::Poisoned(panicked));
-            }
-            let inner = self.inner();
-            if let Some(error) = &inner.failed {
-                return Err(error.clone());
-            }
-            if ready(&inner) {
-                return Ok(());
-            }
-            drop(inner);
+        while !self.is_ready(&ready)? {
             if !self.work()? {
-                self.jobs.wait(&mut || {
-                    let has_panicked = self.jobs.panicked().is_some();
-                    let inner = self.inner();
-                    inner.failed.is_some() || has_panicked || inner.has_work() || ready(&inner)
-                });
+                self.wait_until(|inner| inner.has_work() || ready(inner));
             }
         }
+        Ok(())
+    }
+
+    fn is_ready(&self, ready: impl Fn(&Inner) -> bool) -> Result<bool> {
+        if let Some(panicked) = self.jobs.panicked() {
+            return Err(Error::Poisoned(panicked));
+        }
+        let inner = self.inner();
+        inner.failed.as_ref().map_or_else(|| Ok(ready(&inner)), |error| Err(error.clone()))
+    }
+
+    fn wait_until(&self, ready: impl Fn(&Inner) -> bool) {
+        self.jobs.wait(&mut || {
+            let has_panicked = self.jobs.panicked().is_some();
+            let inner = self.inner();
+            inner.failed.is_some() || has_panicked || ready(&inner)
+        });
     }
 }
 
@@ -290,12 +345,34 @@ impl<A: Aggregate> Machine for Worker<A> {
 
 #[cfg(test)]
 mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
     use forebay_env::Env;
 
     use super::super::CompressedAggregator;
     use super::*;
     use crate::Aggregator;
     use crate::functions::Distinct;
+
+    /// What a panic drops counted on as memory in use, and a leaf that was read had no place any more.
+    #[test]
+    fn a_panic_keeps_no_memory_and_no_leaf() -> Result<()> {
+        let options = AggregatorOptions::default().memory_limit(16 << 20).jobs(Env::memory(1).jobs);
+        let mut texts = CompressedAggregator::new(Distinct, options)?;
+        Aggregator::add(&mut texts, b"key", b"text")?;
+        assert!(texts.get(b"key")?.is_some());
+        let shared = &texts.shared;
+        let counted = || shared.room.scratch_bytes.load(Ordering::Relaxed);
+        assert!(counted() > 0, "who read has memory to do so");
+        let lent = catch_unwind(AssertUnwindSafe(|| shared.lend(|_| panic!("no luck"))));
+        assert!(lent.is_err() && counted() == 0, "{} bytes", counted());
+        texts.trees[0].0.lock().submit_next(0, shared);
+        let ticket = shared.last_ticket();
+        let read = catch_unwind(AssertUnwindSafe(|| shared.read_queued(ticket, |_| panic!("no luck"))));
+        assert!(read.is_err() && shared.read_queued(ticket, |_| ()).is_some(), "it waits to be merged");
+        assert!(texts.get(b"key")?.is_some());
+        Ok(())
+    }
 
     /// Whoever read a leaf that waits held the lock that all who add and merge take.
     #[test]

@@ -18,8 +18,8 @@ pub(super) const CHUNK_BYTES: usize = 16 << 10;
 pub(super) enum Form {
     /// Chunks.
     Packed,
-    /// It is left as it is, all of it together.
-    Loose,
+    /// It is left as it is, and taken once it has about this many bytes, whole chunks of it.
+    Loose { piece_bytes: usize },
 }
 
 /// New chunks.
@@ -66,7 +66,7 @@ impl Writer {
 
     /// Adds records in as large pieces as chunks take.
     pub(super) fn extend(&mut self, from: &Columns, mut range: std::ops::Range<usize>) {
-        if self.form == Form::Loose {
+        if self.form != Form::Packed {
             return self.pending.extend(from, range);
         }
         while !range.is_empty() {
@@ -84,7 +84,7 @@ impl Writer {
     /// Seals what is pending if it is full, or lies before the cut and this hash does not.
     #[inline]
     fn make_room(&mut self, hash: u64) {
-        if self.form == Form::Loose {
+        if self.form != Form::Packed {
             return;
         }
         if self.cut.is_some_and(|cut| hash >= cut) {
@@ -93,6 +93,15 @@ impl Writer {
         }
         if self.pending.len() >= CHUNK_RECORDS || self.pending.bytes() >= CHUNK_BYTES {
             self.seal();
+        }
+    }
+
+    /// Whether what was written is to be taken before more is.
+    #[inline]
+    pub(super) fn has_enough(&self) -> bool {
+        match self.form {
+            Form::Packed => false,
+            Form::Loose { piece_bytes } => self.pending.bytes() >= piece_bytes,
         }
     }
 
@@ -114,11 +123,16 @@ impl Writer {
         std::mem::take(&mut self.base).shrink()
     }
 
-    /// Puts what was written in place of what `records` hold. Returns the groups that are lost.
-    pub(super) fn finish_loose(&mut self, records: &mut Columns) -> Broken {
-        debug_assert!(self.form == Form::Loose && self.base.len() == 0, "nothing was packed");
+    /// Puts what was written in place of what `records` hold.
+    pub(super) fn take_loose(&mut self, records: &mut Columns) {
+        debug_assert!(self.form != Form::Packed && self.base.len() == 0, "nothing was packed");
         std::mem::swap(&mut self.pending, records);
         self.pending.clear();
+    }
+
+    /// Returns the groups that are lost of what was left as it is, all of which is taken.
+    pub(super) fn finish_loose(&mut self) -> Broken {
+        debug_assert!(self.pending.is_empty(), "all of it is taken");
         self.give_back();
         std::mem::take(&mut self.base).broken
     }

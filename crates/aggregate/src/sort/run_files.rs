@@ -11,7 +11,9 @@ use forebay_env::sync::{Arc, Mutex};
 
 use super::run::{Run, RunCursor};
 use super::runs::Runs;
-use crate::spilled::{ExpectedGroups, HASH_SEED, SpillTarget, SpillTerms, SpilledGroups, Unpublished};
+use crate::spilled::{
+    ExpectedGroups, GroupsView, HASH_SEED, SpillTarget, SpillTerms, SpilledGroups, Unpublished,
+};
 
 /// See the module.
 #[derive(Clone)]
@@ -39,16 +41,6 @@ impl SpillTarget for RunFiles {
 
 struct Spilled(Mutex<Runs<Arc<dyn Combine>>>);
 
-impl Spilled {
-    /// All that is published, in one run, if there is anything.
-    fn whole(&self) -> Result<(Option<Arc<Run>>, Order)> {
-        let mut runs = self.0.lock();
-        // States that are too long are told of by who reads them.
-        runs.merge_all(&mut |_| true)?;
-        Ok((runs.all().first().cloned(), runs.order))
-    }
-}
-
 impl SpilledGroups for Spilled {
     fn write<'s>(
         &'s self,
@@ -68,15 +60,12 @@ impl SpilledGroups for Spilled {
         Ok(Box::new(Written { spilled: self, run: writer.finish()? }))
     }
 
-    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        let (run, order) = self.whole()?;
-        run.map_or(Ok(None), |run| run.get(order, key))
-    }
-
-    fn cursor(&self, behind: Option<&[u8]>) -> Result<Box<dyn Cursor + Send>> {
-        let (run, order) = self.whole()?;
-        let run = run.ok_or_else(|| Error::bug("who walks what was spilled has spilled"))?;
-        Ok(Box::new(RunCursor::new(&run, order, behind)?))
+    /// Of one run: all are merged.
+    fn view(&self) -> Result<Arc<dyn GroupsView>> {
+        let mut runs = self.0.lock();
+        // States that are too long are told of by who reads them.
+        runs.merge_all(&mut |_| true)?;
+        Ok(Arc::new(Whole { run: runs.all().first().cloned(), order: runs.order }))
     }
 
     fn memory_bytes(&self) -> usize {
@@ -85,6 +74,23 @@ impl SpilledGroups for Spilled {
 
     fn device_reads(&self) -> u64 {
         0
+    }
+}
+
+/// All that was published, in one run, if there was anything.
+struct Whole {
+    run: Option<Arc<Run>>,
+    order: Order,
+}
+
+impl GroupsView for Whole {
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        self.run.as_ref().map_or(Ok(None), |run| run.get(self.order, key))
+    }
+
+    fn cursor(&self, behind: Option<&[u8]>) -> Result<Box<dyn Cursor + Send>> {
+        let run = self.run.as_ref().ok_or_else(|| Error::bug("who walks what was spilled has spilled"))?;
+        Ok(Box::new(RunCursor::new(run, self.order, behind)?))
     }
 }
 

@@ -380,6 +380,27 @@ fn long_keys_keep_to_the_limit() {
     assert_eq!(contents(&by_columns).len(), 12_000);
 }
 
+/// In the least memory there was no room beside the table in front: each group that left it was a list of its own.
+#[test]
+fn the_table_in_front_leaves_room_for_leaves() {
+    for (adders, threads, limit) in [(1, 2, 1536 << 10), (4, 1, 2 << 20)] {
+        let place = Place::default();
+        let options = AggregatorOptions::default().memory_limit(limit).threads(threads).adders(adders);
+        let sums = Composite::parse("sum:v", &["key", "v"]).expect("a call");
+        let sums = CompressedAggregator::new(sums, options.spill_to(place.clone())).expect("memory");
+        let mut refused = Vec::new();
+        for batch in 0..60_i64 {
+            let keys: Vec<i64> = (0..2000).map(|row| batch / 2 * 2000 + row).collect();
+            let lane = || Lane::new(Items::I64(&keys), None).expect("a lane");
+            let rows = Rows::new(vec![lane(), lane()], 1).expect("rows");
+            sums.add_rows(&rows, &mut refused).expect("memory");
+            assert!(place.publications() < 200, "{} lists in batch {batch}", place.publications());
+        }
+        assert!(place.publications() > 3, "it is filled");
+        assert_eq!(sums.keys().expect("they are counted"), 60_000);
+    }
+}
+
 /// The same lanes make other keys.
 #[test]
 fn the_key_may_become_longer() {

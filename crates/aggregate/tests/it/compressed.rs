@@ -1,6 +1,8 @@
 //! The packed aggregator with little memory, so that few keys make many leaves.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use forebay_aggregate::functions::{Collect, Count, Distinct, SumInt};
 use forebay_aggregate::{Aggregate, Aggregator, AggregatorOptions, CompressedAggregator, HASH_SEED};
@@ -8,8 +10,8 @@ use forebay_base::Result;
 use forebay_base::hash::{key_hash, mix};
 use forebay_env::Env;
 
-use crate::aggregators::{add_through_failures, counted};
-use crate::place::Place;
+use crate::aggregators::{Map, add_through_failures, add_to_map, contents, counted};
+use crate::place::{Moment, Place};
 
 fn options(seed: u64, threads: usize) -> AggregatorOptions {
     AggregatorOptions::default().memory_limit(6 << 20).threads(threads).jobs(Env::memory(seed).jobs)
@@ -111,6 +113,65 @@ fn with_a_place_for_more_it_goes_on_there() -> Result<()> {
     }
     drop(counts);
     assert_eq!(place.users(), 0, "its groups are gone");
+    Ok(())
+}
+
+/// What waits for a publication waits for a device.
+#[test]
+fn who_reads_waits_for_no_publication() -> Result<()> {
+    let place = Place::default();
+    let options = AggregatorOptions::default().memory_limit(3 << 20).threads(1);
+    let counts = Arc::new(CompressedAggregator::new(Count, options.spill_to(place.clone()))?);
+    let reader = Arc::downgrade(&counts);
+    let added = Arc::new(AtomicU64::new(0));
+    let (adds, reads) = (Arc::clone(&added), Arc::new(AtomicU64::new(0)));
+    let count = Arc::clone(&reads);
+    place.watch(move |moment| {
+        let Some(counts) = reader.upgrade().filter(|_| moment == Moment::Publishing) else { return };
+        let added = adds.load(Ordering::Relaxed);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for add in (0..added).step_by(997) {
+                    let state = counts.get(&mix(add % 300_000).to_le_bytes()).expect("it is read");
+                    let expected = (added - add % 300_000).div_ceil(300_000);
+                    assert_eq!(state, Some(expected.to_le_bytes().to_vec()), "{add} of {added}");
+                    count.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        });
+    });
+    for add in 0..600_000u64 {
+        // The one that is being added is not told of before it is.
+        counts.add(&mix(add % 300_000).to_le_bytes(), ())?;
+        added.store(add + 1, Ordering::Relaxed);
+    }
+    assert!(place.publications() > 2 && reads.load(Ordering::Relaxed) > 600);
+    Ok(())
+}
+
+/// All of a leaf was unpacked to be written: few long groups make few leaves.
+#[test]
+fn long_groups_leave_memory_some_at_a_time() -> Result<()> {
+    let (place, limit) = (Place::default(), 8 << 20);
+    let options = AggregatorOptions::default().memory_limit(limit).threads(1);
+    let texts = Arc::new(CompressedAggregator::new(Distinct, options.spill_to(place.clone()))?);
+    let written = Arc::downgrade(&texts);
+    place.watch(move |moment| {
+        if let Some(texts) = written.upgrade().filter(|_| moment == Moment::Writing) {
+            assert!(texts.memory_bytes() <= limit, "{} bytes", texts.memory_bytes());
+        }
+    });
+    let mut model = Map::new();
+    for number in 0..2_000u64 {
+        let key = (number % 40).to_le_bytes();
+        let text: Vec<u8> = (0..1_000).flat_map(|word| mix(number << 10 | word).to_le_bytes()).collect();
+        texts.add(&key, &text)?;
+        let mut state = Vec::new();
+        Distinct.lift(&text, &mut state)?;
+        add_to_map(&Distinct, &mut model, &key, &state);
+    }
+    assert!(texts.is_spilled());
+    assert!(contents(&*texts) == model);
     Ok(())
 }
 

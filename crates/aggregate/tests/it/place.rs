@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use forebay_aggregate::{ExpectedGroups, HASH_SEED, SpillTarget, SpillTerms, SpilledGroups, Unpublished};
+use forebay_aggregate::{
+    ExpectedGroups, GroupsView, HASH_SEED, SpillTarget, SpillTerms, SpilledGroups, Unpublished,
+};
 use forebay_base::merge::Cursor;
 use forebay_base::{Combine, Error, Order, Record, Result};
 use forebay_env::sync::Mutex;
@@ -23,8 +25,21 @@ struct Told {
     /// How many writes are to fail next, and how many publications.
     failing_writes: AtomicU64,
     failing_publications: AtomicU64,
-    /// What was published.
+    /// What was published, and how often anything was.
     written_bytes: AtomicU64,
+    publications: AtomicU64,
+    watcher: Mutex<Option<Arc<Watcher>>>,
+}
+
+/// Who is told of a moment while groups are on their way.
+type Watcher = dyn Fn(Moment) + Send + Sync;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Moment {
+    /// A group was written, and nothing is published.
+    Writing,
+    /// It is published, and who published it does not know yet.
+    Publishing,
 }
 
 impl Default for Place {
@@ -45,6 +60,8 @@ impl Place {
             failing_writes: AtomicU64::new(0),
             failing_publications: AtomicU64::new(0),
             written_bytes: AtomicU64::new(0),
+            publications: AtomicU64::new(0),
+            watcher: Mutex::default(),
         }))
     }
 
@@ -57,9 +74,24 @@ impl Place {
         self.0.written_bytes.load(Ordering::Relaxed)
     }
 
+    pub(crate) fn publications(&self) -> u64 {
+        self.0.publications.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn watch(&self, watcher: impl Fn(Moment) + Send + Sync + 'static) {
+        *self.0.watcher.lock() = Some(Arc::new(watcher));
+    }
+
     /// How often it is still in use.
     pub(crate) fn users(&self) -> usize {
         Arc::strong_count(&self.0) - 1
+    }
+}
+
+impl Told {
+    fn tell(&self, moment: Moment) {
+        let watcher = self.watcher.lock().clone();
+        watcher.into_iter().for_each(|watcher| watcher(moment));
     }
 }
 
@@ -101,22 +133,14 @@ impl SpilledGroups for Kept {
                 fails(&self.told.failing_writes)?;
             }
             groups.advance()?;
+            self.told.tell(Moment::Writing);
         }
         assert!(list.len() as u64 <= expected.groups, "there are {} of {expected:?}", list.len());
         Ok(Box::new(List { kept: self, list }))
     }
 
-    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        Ok(self.groups.lock().get(&(self.told.order.prefix(key), key.to_vec())).cloned())
-    }
-
-    fn cursor(&self, behind: Option<&[u8]>) -> Result<Box<dyn Cursor + Send>> {
-        let groups = Arc::clone(&self.groups.lock());
-        let behind = behind.map(|key| (self.told.order.prefix(key), key.to_vec()));
-        let is_asked = |place: &(u64, Vec<u8>)| behind.as_ref().is_none_or(|behind| place > behind);
-        let groups = groups.iter().filter(|(place, _)| is_asked(place));
-        let groups: Vec<_> = groups.map(|(place, state)| (place.clone(), state.clone())).collect();
-        Ok(Box::new(Walk { groups, at: 0 }))
+    fn view(&self) -> Result<Arc<dyn GroupsView>> {
+        Ok(Arc::new(Seen { order: self.told.order, groups: Arc::clone(&self.groups.lock()) }))
     }
 
     fn memory_bytes(&self) -> usize {
@@ -125,6 +149,25 @@ impl SpilledGroups for Kept {
 
     fn device_reads(&self) -> u64 {
         0
+    }
+}
+
+struct Seen {
+    order: Order,
+    groups: Arc<Groups>,
+}
+
+impl GroupsView for Seen {
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        Ok(self.groups.get(&(self.order.prefix(key), key.to_vec())).cloned())
+    }
+
+    fn cursor(&self, behind: Option<&[u8]>) -> Result<Box<dyn Cursor + Send>> {
+        let behind = behind.map(|key| (self.order.prefix(key), key.to_vec()));
+        let is_asked = |place: &(u64, Vec<u8>)| behind.as_ref().is_none_or(|behind| place > behind);
+        let groups = self.groups.iter().filter(|(place, _)| is_asked(place));
+        let groups: Vec<_> = groups.map(|(place, state)| (place.clone(), state.clone())).collect();
+        Ok(Box::new(Walk { groups, at: 0 }))
     }
 }
 
@@ -137,8 +180,8 @@ impl Unpublished for List<'_> {
     fn publish(self: Box<Self>) -> Result<()> {
         let Kept { told, rule, groups } = self.kept;
         fails(&told.failing_publications)?;
-        let mut groups = groups.lock();
-        let groups = Arc::make_mut(&mut groups);
+        let mut all = groups.lock();
+        let groups = Arc::make_mut(&mut all);
         for (place, state) in self.list {
             let bytes = (place.1.len() + state.len()) as u64;
             told.written_bytes.fetch_add(bytes, Ordering::Relaxed);
@@ -152,7 +195,14 @@ impl Unpublished for List<'_> {
             };
             groups.insert(place, merged);
         }
+        drop(all);
+        told.publications.fetch_add(1, Ordering::Relaxed);
+        told.tell(Moment::Publishing);
         Ok(())
+    }
+
+    fn before(&self) -> Option<Arc<dyn GroupsView>> {
+        self.kept.view().ok()
     }
 }
 

@@ -158,6 +158,7 @@ impl Block {
         // The shortest records are copied by a load and a store rather than a call.
         match record_bytes {
             16 => self.gather_sized::<16>(key_bytes, order, from, places),
+            24 => self.gather_sized::<24>(key_bytes, order, from, places),
             32 => self.gather_sized::<32>(key_bytes, order, from, places),
             64 => self.gather_sized::<64>(key_bytes, order, from, places),
             bytes => places.for_each(|place| self.append(key_bytes, order, &from[place..place + bytes])),
@@ -191,6 +192,7 @@ impl Block {
         debug_assert_eq!((self.kind, self.fixed), (from.kind, from.fixed), "blocks of one shape");
         match self.record_bytes() {
             Some(16) => self.pick_sized::<16>(from, places),
+            Some(24) => self.pick_sized::<24>(from, places),
             Some(32) => self.pick_sized::<32>(from, places),
             Some(64) => self.pick_sized::<64>(from, places),
             _ => places.for_each(|place| self.copy(from, place)),
@@ -300,16 +302,18 @@ impl Block {
         spare.restart_as(self);
         let mut first = 0;
         while first < self.len() {
-            let same = (first + 1..self.len()).take_while(|&index| self.repeats(index)).count();
-            spare.copy(self, first);
+            // Up to the first state of the next key that has several they stay as they are.
+            let next = (first + 1..self.len()).find(|&index| self.repeats(index)).unwrap_or(self.len());
+            spare.extend(self, first..next);
+            let same = (next..self.len()).take_while(|&index| self.repeats(index)).count();
             if same > 0 {
-                spare.fold_last(rule, self, first + 1..first + 1 + same);
+                spare.fold_last(rule, self, next..next + same);
                 let value_bytes = spare.value(spare.len() - 1).len();
                 if value_bytes > value_bytes_max {
-                    return Err(Error::too_long(self.key(first), value_bytes, value_bytes_max));
+                    return Err(Error::too_long(self.key(next), value_bytes, value_bytes_max));
                 }
             }
-            first += 1 + same;
+            first = next + same;
         }
         debug_assert!(self.is_whole() && spare.is_whole(), "what whole records come to is whole");
         std::mem::swap(self, spare);

@@ -81,6 +81,11 @@ impl<C: Cursor, R: Combine> Collapse<C, R> {
         Self { value_bytes_max: STORED_VALUE_BYTES_MAX, ..self }
     }
 
+    /// For who only reads: no value is refused for its length.
+    pub fn unbounded(self) -> Self {
+        Self { value_bytes_max: usize::MAX, ..self }
+    }
+
     /// Whether nothing is left.
     pub fn is_finished(&self) -> bool {
         self.input.prefix().is_none() && self.held.as_ref().is_none_or(Block::is_empty)

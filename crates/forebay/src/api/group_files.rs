@@ -7,10 +7,11 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use forebay_aggregate::{ExpectedGroups, HASH_SEED, SpillTarget, SpillTerms, SpilledGroups, Unpublished};
-use forebay_base::merge::Direction;
+use forebay_aggregate::{
+    ExpectedGroups, GroupsView, HASH_SEED, SpillTarget, SpillTerms, SpilledGroups, Unpublished,
+};
 use forebay_base::record::Shape;
-use forebay_base::{Error, Range, Record, Result};
+use forebay_base::{Error, Range, Result};
 use forebay_buffer_tree::Expected;
 use forebay_env::Env;
 use forebay_env::fs::UnsyncedFs;
@@ -18,8 +19,8 @@ use forebay_env::fs::UnsyncedFs;
 use crate::memory::Memory;
 use crate::open::Made;
 use crate::options::BACKGROUND_THREADS_MAX;
-use crate::read::{self, Cursor, Nearest};
-use crate::versions::Finished;
+use crate::read::{self, States};
+use crate::versions::{Finished, View};
 use crate::{Database, Options, Table};
 
 /// The directory of the database, in that which was given.
@@ -121,23 +122,8 @@ impl SpilledGroups for Groups {
         Ok(Box::new(Written { groups: self, written: Some(written) }))
     }
 
-    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        let engine = &self.table.engine;
-        read::get(&engine.context, &engine.versions.latest(), self.table.id(), key)
-    }
-
-    fn cursor(&self, behind: Option<&[u8]>) -> Result<Box<dyn forebay_base::merge::Cursor + Send>> {
-        let (engine, id) = (&self.table.engine, self.table.id());
-        let view = engine.versions.view();
-        let order = view.table(id)?.order;
-        let mut cursor = Cursor::new(&engine.versions, view, id, Range::all(), Direction::Forward)?;
-        match behind {
-            Some(key) => cursor.seek_nearest(key, Nearest::Above)?,
-            None => cursor.next()?,
-        }
-        let mut walk = Walk { cursor, order, prefix: None };
-        walk.look();
-        Ok(Box::new(walk))
+    fn view(&self) -> Result<Arc<dyn GroupsView>> {
+        Ok(Arc::new(Seen { table: self.table.clone(), view: self.table.engine.versions.view() }))
     }
 
     fn memory_bytes(&self) -> usize {
@@ -156,6 +142,23 @@ impl Drop for Groups {
     }
 }
 
+/// Groups as they were at a moment.
+struct Seen {
+    table: Table,
+    view: View,
+}
+
+impl GroupsView for Seen {
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        read::get(&self.table.engine.context, &self.view, self.table.id(), key)
+    }
+
+    fn cursor(&self, behind: Option<&[u8]>) -> Result<Box<dyn forebay_base::merge::Cursor + Send>> {
+        let versions = &self.table.engine.versions;
+        Ok(Box::new(States::new(versions, self.view.clone(), self.table.id(), behind)?))
+    }
+}
+
 /// A list that nobody sees yet.
 struct Written<'g> {
     groups: &'g Groups,
@@ -168,43 +171,15 @@ impl Unpublished for Written<'_> {
         debug_assert!(written.is_some(), "it is published once");
         written.map_or(Ok(()), |written| self.groups.table.engine.relayout.publish(written))
     }
+
+    /// An edit of the tree waits for others, and memory is shared anew.
+    fn before(&self) -> Option<Arc<dyn GroupsView>> {
+        self.groups.view().ok()
+    }
 }
 
 impl Drop for Written<'_> {
     fn drop(&mut self) {
         self.written.iter().for_each(Finished::discard);
-    }
-}
-
-/// A cursor of the table as one over groups.
-struct Walk {
-    cursor: Cursor,
-    order: forebay_base::Order,
-    prefix: Option<u64>,
-}
-
-impl Walk {
-    fn look(&mut self) {
-        let before = self.prefix;
-        self.prefix = self.cursor.stored().map(|(key, _)| self.order.prefix(key));
-        debug_assert!(self.prefix.is_none_or(|prefix| before.is_none_or(|before| before <= prefix)));
-    }
-}
-
-impl forebay_base::merge::Cursor for Walk {
-    fn prefix(&self) -> Option<u64> {
-        self.prefix
-    }
-
-    fn record(&self) -> Record<'_> {
-        debug_assert!(self.prefix.is_some(), "no record stands at the end");
-        self.cursor.stored().map_or(Record::put(b"", b""), |(key, state)| Record::put(key, state))
-    }
-
-    fn advance(&mut self) -> Result<()> {
-        debug_assert!(self.prefix.is_some(), "nothing stands behind the end");
-        self.cursor.next()?;
-        self.look();
-        Ok(())
     }
 }

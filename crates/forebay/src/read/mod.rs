@@ -4,6 +4,7 @@
 
 mod approximate;
 mod cursor;
+mod states;
 
 use std::time::Duration;
 
@@ -21,6 +22,7 @@ pub use approximate::Approximation;
 pub(crate) use approximate::approximate;
 pub(crate) use cursor::Entry;
 pub use cursor::{Cursor, Nearest};
+pub(crate) use states::States;
 
 /// Every how many lookups one is timed: reading the clock twice would be a share of a cached get.
 const TIMED_EVERY: u64 = 16;

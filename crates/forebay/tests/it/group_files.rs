@@ -121,6 +121,57 @@ fn a_get_reads_about_once() {
 }
 
 #[test]
+fn all_are_shown_in_long_reads() {
+    let mut env = Env::memory(4);
+    let fs = TracedFs::new(Arc::clone(&env.fs));
+    env.fs = fs.clone();
+    let counts = CompressedAggregator::new(Count, options(&env, 1)).unwrap();
+    for number in 0..600_000u64 {
+        counts.add(&mix(number % 400_000).to_le_bytes(), ()).unwrap();
+    }
+    assert_eq!(counts.keys().unwrap(), 400_000);
+    let before = (fs.reads_of("list"), counts.device_reads());
+    let all = contents(&counts).unwrap();
+    assert!((0..400_000u64).all(|number| {
+        all[&mix(number).to_le_bytes()[..]] == (1 + u64::from(number < 200_000)).to_le_bytes()
+    }));
+    // At most 600,000 records of 16 bytes, in pieces of two pages at least, and one more of each list of a node.
+    let reads = fs.reads_of("list") - before.0;
+    assert!((500..1500).contains(&reads), "{reads} reads");
+    assert_eq!(reads, counts.device_reads() - before.1);
+}
+
+#[test]
+fn what_is_added_amid_a_walk_disturbs_nothing() {
+    let env = Env::memory(9);
+    let counts = CompressedAggregator::new(Count, options(&env, 1)).unwrap();
+    let key = |number: u64| mix(number).to_le_bytes();
+    for number in 0..150_000 {
+        counts.add(&key(number % 100_000), ()).unwrap();
+    }
+    assert!(counts.is_spilled());
+    let (mut shown, mut added) = (Map::new(), 0);
+    counts
+        .for_each(&mut |group, state| {
+            counts.add(&key(200_000 + added), ())?;
+            counts.add(group, ())?;
+            added += 1;
+            assert_eq!(shown.insert(group.to_vec(), state.to_vec()), None, "each is shown once");
+            Ok(())
+        })
+        .unwrap();
+    assert_eq!((shown.len(), added), (100_000, 100_000));
+    for number in 0..100_000 {
+        let before: u64 = if number < 50_000 { 2 } else { 1 };
+        assert_eq!(shown[&key(number)[..]], before.to_le_bytes());
+        if number % 997 == 0 {
+            assert_eq!(counts.get(&key(number)).unwrap(), Some((before + 1).to_le_bytes().to_vec()));
+        }
+    }
+    assert_eq!(counts.keys().unwrap(), 200_000);
+}
+
+#[test]
 fn faults_lose_nothing() {
     for (seed, rule) in
         ["write *.list #9 no-space", "create *.list #3 io-error", "write *.manifest #4 no-space"]

@@ -1,7 +1,8 @@
 //! A walk over a file of records, whichever kind it is of.
 
 use forebay_base::merge::{Cursor, Direction};
-use forebay_base::{Kind, Range, Record, Result};
+use forebay_base::record::Shape;
+use forebay_base::{Block, Kind, Range, Record, Result};
 use forebay_cow_tree::{Reading as TreeReading, TreeCursor};
 use forebay_store::ListCursor;
 use forebay_store::list::{Pace, Reading};
@@ -69,6 +70,14 @@ impl Source {
         }
     }
 
+    /// The sizes that its records have in common.
+    pub fn shape(&self) -> Shape {
+        match self {
+            Self::List(cursor) => cursor.shape(),
+            Self::Tree(_) => Shape::Variable,
+        }
+    }
+
     /// How it has come to read by now.
     pub fn pace(&self) -> Pace {
         match self {
@@ -109,6 +118,13 @@ impl Cursor for Source {
         match self {
             Self::List(cursor) => cursor.advance(),
             Self::Tree(cursor) => cursor.advance(),
+        }
+    }
+
+    fn fill_up_to(&mut self, high: u64, block: &mut Block) -> Result<()> {
+        match self {
+            Self::List(cursor) => cursor.fill_up_to(high, block),
+            Self::Tree(cursor) => cursor.fill_up_to(high, block),
         }
     }
 }

@@ -41,6 +41,15 @@ pub struct Pace {
     piece_bytes: usize,
 }
 
+impl Pace {
+    /// Of a walk that goes on to the end: it reads pieces of this length from the start on.
+    pub fn steady(piece_bytes: usize) -> Self {
+        Self { singles: STEADY, piece_bytes }
+    }
+}
+
+/// No single pages are read any more, nor longer pieces.
+const STEADY: u32 = u32::MAX;
 /// This many pages that the cache lacks a scan reads one by one.
 const SCAN_SINGLES: u32 = 2;
 /// Its pieces behind those, each twice as long as the one before.
@@ -142,6 +151,9 @@ impl Chunks {
     pub(super) fn begin(&mut self, pace: Pace) {
         if self.is_scan() {
             self.singles = pace.singles;
+            if self.singles == STEADY {
+                self.grown_bytes = pace.piece_bytes.clamp(SCAN_CHUNK_BYTES_MIN, STEP_BYTES);
+            }
             self.chunk_bytes_max = pace.piece_bytes.clamp(SCAN_CHUNK_BYTES_MIN, self.grown_bytes);
         }
     }
@@ -158,13 +170,14 @@ impl Chunks {
     /// Whether the next page that the cache lacks is read by itself.
     pub(super) fn reads_singles(&self) -> bool {
         self.is_scan()
+            && self.singles != STEADY
             && (self.singles < SCAN_SINGLES
                 || self.chunk.is_none() && self.memory.exceeds(Owner::Scanning, SCANS_PART))
     }
 
     /// A page was read by itself.
     pub(super) fn count_single(&mut self) {
-        self.singles += 1;
+        self.singles = self.singles.saturating_add(1);
     }
 
     /// The bytes of a page. `wanted` are the pages that will be asked for next, in this direction.

@@ -6,6 +6,7 @@ use std::ops::Range as Span;
 use std::sync::Arc;
 
 use forebay_base::merge::{Cursor, Direction};
+use forebay_base::record::Shape;
 use forebay_base::{Block, Bound, Error, Kind, Order, Range, Record, Result};
 use smallvec::SmallVec;
 
@@ -132,6 +133,17 @@ impl ListCursor {
     /// What it takes, with the page that it stands on.
     pub fn memory_bytes(&self) -> usize {
         size_of::<Self>() + self.page.memory_bytes()
+    }
+
+    /// What the record here does.
+    #[inline]
+    pub fn kind(&self) -> Kind {
+        self.spot.kind()
+    }
+
+    /// The sizes that the list's records have in common.
+    pub fn shape(&self) -> Shape {
+        self.list.shape()
     }
 
     /// How it has come to read by now.
@@ -303,14 +315,6 @@ impl ListCursor {
         self.at = at;
         self.spot = self.page.spot(at);
         self.prefix = Some(self.order.prefix(self.page.record_at(&self.spot).key));
-    }
-}
-
-impl ListCursor {
-    /// What the record here does.
-    #[inline]
-    pub fn kind(&self) -> Kind {
-        self.spot.kind()
     }
 }
 

@@ -187,6 +187,8 @@ impl Part {
             if key < from || end.is_some_and(|end| key >= end) || !fits {
                 return Ok(());
             }
+            grow(&mut entries, 1);
+            grow(&mut copy, key.len() + state.len());
             entries.push(Entry {
                 prefix: Order::Lexical.prefix(key),
                 start: copy.len(),
@@ -195,7 +197,7 @@ impl Part {
             });
             copy.extend_from_slice(key);
             copy.extend_from_slice(state);
-            fits = size_of::<Entry>() * entries.len() + copy.len() <= bytes_max;
+            fits = size_of::<Entry>() * entries.capacity() + copy.capacity() <= bytes_max;
             Ok(())
         })?;
         Ok(fits.then_some(Self { entries, copy }))
@@ -211,6 +213,13 @@ impl Part {
             let (key, state) = entry.split(copy);
             visit(key, state)
         })
+    }
+}
+
+/// Makes room in small steps: what is asked for counts, used or not.
+fn grow<T>(vec: &mut Vec<T>, more: usize) {
+    if vec.len() + more > vec.capacity() {
+        vec.reserve_exact(more.max(vec.len() / 8));
     }
 }
 

@@ -254,6 +254,13 @@ fn a_scan_reads_single_pages_first_and_then_longer_and_longer_pieces() {
         let taken = reads() - before;
         assert!((15..=22).contains(&taken), "{taken} reads");
     }
+    // Who goes on to the end reads long pieces at once.
+    let (before, mut steady) =
+        (reads(), ListCursor::new(&list, &Range::all(), Direction::Forward, Reading::Scan).unwrap());
+    ListCursor::seek_all(std::iter::once(&mut steady), None, Direction::Forward, Pace::steady(1 << 20))
+        .unwrap();
+    assert_eq!(rest(steady).len(), 200_000);
+    assert!((3..=5).contains(&(reads() - before)), "{} reads", reads() - before);
     assert!(store.cache.memory_bytes() < 10 * 5000, "a long scan leaves the cache alone");
     // Nothing of the list is where one looks.
     let before = reads();
@@ -576,5 +583,31 @@ fn a_damaged_page_takes_no_keys_of_others_however_thin_the_filter() {
         });
         let (failed, own) = (failed.count(), (4096 - 16) / (9 + value_bytes));
         assert!(failed == own, "{value_bytes} bytes, {bits} bits: {failed} keys for {own}");
+    }
+}
+
+#[test]
+fn who_takes_all_reads_all_pages_before_the_first_is_looked_at() {
+    let fs = MemoryFs::new();
+    fs_dir(&fs);
+    let order = Order::Hashed { seed: 6 };
+    let store = store(Arc::clone(&fs), order, Codec::None);
+    let lists: Vec<_> = (0..3).map(|age| write(&store, &numbered(order, |_| vec![age])).unwrap()).collect();
+    let key = numbered(order, |_| Vec::new()).into_keys().nth(77).unwrap().1;
+    let lookups = [Lookup::new(order, &key)];
+    for (takes_all, more, reads, seen) in [(false, false, 1, 1), (true, false, 3, 1), (true, true, 3, 3)] {
+        store.cache.blocks().resize(0);
+        let before = store.metrics.page_reads.get();
+        let search = Search::new(&lookups);
+        let mut search = if takes_all { search.taking_all() } else { search };
+        lists.iter().for_each(|list| search.add(0, list));
+        let mut values = Vec::new();
+        let show = &mut |_, record: &Record<'_>| {
+            values.extend_from_slice(record.value);
+            more
+        };
+        search.finish(show).unwrap();
+        assert_eq!(values, [0, 1, 2][..seen]);
+        assert_eq!(store.metrics.page_reads.get() - before, reads, "all: {takes_all}, more: {more}");
     }
 }

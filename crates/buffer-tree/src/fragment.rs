@@ -30,6 +30,10 @@ pub trait Fragment: Clone {
     fn grown_bytes(&self) -> Option<u64> {
         None
     }
+    /// About how long the values are that stand elsewhere and this many of its records point to.
+    fn pointed_bytes(&self, _records: u64) -> u64 {
+        0
+    }
     /// What it takes as long as anything of it is needed, where it is in memory alone; `None` where what is needed is
     /// all.
     fn held_bytes(&self) -> Option<u64> {

@@ -89,6 +89,11 @@ impl Tree {
         &self.values().shares
     }
 
+    /// How long its values are that stand in value files.
+    pub fn pointed_bytes(&self) -> u64 {
+        self.values().bytes
+    }
+
     /// Those files.
     pub fn value_files(&self) -> &[Arc<ValueFile>] {
         &self.values().files

@@ -23,6 +23,8 @@ const SHARE_MEMORY_BYTES: u64 = (size_of::<ValueShare>() + size_of::<Arc<ValueFi
 pub(crate) struct Values {
     pub(crate) shares: Arc<[ValueShare]>,
     pub(crate) files: Box<[Arc<ValueFile>]>,
+    /// How long the values are, all together.
+    pub(crate) bytes: u64,
     metrics: Arc<Metrics>,
 }
 
@@ -42,7 +44,8 @@ impl Values {
         debug_assert_eq!(shares.len(), files.len(), "each share is of a file");
         let metrics = Arc::clone(&store.metrics);
         metrics.index_memory_bytes.add(SHARE_MEMORY_BYTES * shares.len() as u64);
-        Self { shares, files, metrics }
+        let bytes = shares.iter().fold(0, |sum: u64, share| sum.saturating_add(share.bytes));
+        Self { shares, files, bytes, metrics }
     }
 }
 

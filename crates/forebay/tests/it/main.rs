@@ -46,6 +46,7 @@ mod space;
 mod suite;
 mod surface;
 mod threads;
+mod value_levels;
 mod values;
 mod windows;
 

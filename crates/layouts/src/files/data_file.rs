@@ -371,6 +371,17 @@ impl tree::Fragment for DataFile {
         }
     }
 
+    /// Of one that nobody has opened yet, all that it points to.
+    fn pointed_bytes(&self, records: u64) -> u64 {
+        let pointed = match self {
+            Self::List(list) => list.pointed_bytes(),
+            Self::Tree(tree) => tree.pointed_bytes(),
+        };
+        let all = if pointed > 0 { self.known_records().unwrap_or_default() } else { 0 };
+        let share = u128::from(pointed) * u128::from(records) / u128::from(all.max(1));
+        if records < all { share as u64 } else { pointed }
+    }
+
     fn held_bytes(&self) -> Option<u64> {
         self.list().filter(|list| list.is_resident()).map(|list| list.memory_bytes())
     }

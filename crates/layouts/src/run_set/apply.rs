@@ -11,6 +11,17 @@ use super::set::{Edit, Part, RangeDrop, Replace, Reside, Run, RunSet, Taken, Und
 /// How many parts more or fewer refer to each fragment.
 type References<F> = Vec<(F, i32)>;
 
+/// How many write buffers' bytes it takes until most of what was known of their length is forgotten.
+const UNITS_KNOWN: u128 = 8;
+
+/// How long write buffers are, as of one more. A longer one counts at once. By shorter ones it falls, by each as much as
+/// it brings: a few that were flushed early are not what a level is made of.
+fn unit_bytes(known: u64, flushed: u64) -> u64 {
+    let Some(shorter_by) = known.checked_sub(flushed) else { return flushed };
+    let falls = u128::from(shorter_by) * u128::from(flushed) / (UNITS_KNOWN * u128::from(known.max(1)));
+    known - falls as u64
+}
+
 impl<F: Fragment> RunSet<F> {
     /// The value after an edit.
     pub fn apply(&self, edit: &Edit<F>) -> Result<(Self, References<F>)> {
@@ -72,7 +83,7 @@ impl<F: Fragment> RunSet<F> {
     }
 
     fn replace(&mut self, edit: &Replace<F>, references: &mut References<F>) -> Result<()> {
-        self.unit_bytes = self.unit_bytes.max(edit.flushed_bytes);
+        self.unit_bytes = unit_bytes(self.unit_bytes, edit.flushed_bytes);
         let mut behind = 0;
         if edit.is_ingest {
             let hull = edit.parts.first().zip(edit.parts.last());

@@ -176,7 +176,6 @@ impl TableVersion for RunSetTable {
         let slice: &Slice = plan.work()?;
         let apart = self.context.apart(buffer).filter(|_| slice.leaves_values());
         let (newer, shape) = flushed(contents, apart.as_ref());
-        let slice = &slice.clone().bringing(newer.bytes);
         let expected = self.expected(slice, newer, shape);
         let input = BufferCursor::whole(buffer, run, self.context.store.order(), apart);
         if let Act::KeepInMemory { ranges, .. } = &slice.act {

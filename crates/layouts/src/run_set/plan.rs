@@ -154,14 +154,6 @@ impl Slice {
         !matches!(self.act, Act::KeepInMemory { .. })
     }
 
-    /// The same with a write buffer that comes to this much in files: what it leaves in its segment makes no run longer.
-    pub(super) fn bringing(mut self, bytes: u64) -> Self {
-        if let Act::Flush(buffer) | Act::KeepInMemory { buffer, .. } = &mut self.act {
-            buffer.bytes = bytes.max(1);
-        }
-        self
-    }
-
     /// What nobody else may touch meanwhile: runs, or a key range.
     pub(super) fn nodes(&self) -> Vec<NodeId> {
         if let Act::Evict { range, .. } = self.act {

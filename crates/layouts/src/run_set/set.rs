@@ -62,7 +62,7 @@ pub struct RunSet<F> {
     pub(super) policy: Policy,
     /// A file ends once it has this many bytes.
     pub(super) file_bytes: u64,
-    /// The most that a write buffer brought.
+    /// About how long the write buffers are that bring most, with values that they leave in the log.
     pub(super) unit_bytes: u64,
     /// Newest first.
     pub(super) runs: Vec<Arc<Run<F>>>,
@@ -368,7 +368,19 @@ impl<F: Fragment> RunSet<F> {
     }
 }
 
+impl<F: Fragment> Run<F> {
+    /// Its bytes, and those of values that stand elsewhere.
+    pub(super) fn whole_bytes(&self) -> u64 {
+        self.parts.iter().map(|part| part.whole_bytes()).sum()
+    }
+}
+
 impl<F: Fragment> Part<F> {
+    /// As of a run.
+    pub(super) fn whole_bytes(&self) -> u64 {
+        self.portion.bytes.saturating_add(self.fragment.pointed_bytes(self.portion.records))
+    }
+
     /// About how much of it lies in a range; `None` where that is certainly nothing.
     pub(crate) fn portion_in(&self, range: &Range) -> Option<Portion> {
         let below = |at: &Bound| self.fragment.share_below(&self.range, at);

@@ -139,6 +139,25 @@ fn runs_are_as_many_as_the_policy_says() {
     }
 }
 
+/// It was the most that any had brought: after one of short values a table of long ones had too few levels for ever.
+#[test]
+fn what_is_known_of_write_buffers_falls_as_shorter_ones_come() {
+    let mut runs = simulated("leveling".parse().unwrap(), Keys::Unique);
+    let mut flush = |times: u64, records: u64| {
+        (0..times).for_each(|_| assert!(runs.flush(records).is_ok()));
+        runs.set.unit_bytes
+    };
+    let whole = flush(1, UNIT);
+    assert_eq!(whole, UNIT * RECORD_BYTES);
+    // A few that were flushed early say little.
+    assert!(flush(10, UNIT / 100) > whole * 98 / 100);
+    assert!((whole / 4..whole * 3 / 10).contains(&flush(200, UNIT / 4)));
+    assert_eq!(flush(1, UNIT), whole);
+    let bytes = bytes_of(&runs.set);
+    let decoded = RunSet::decode(&mut Reader::new(&bytes), runs.set.policy, FILE_BYTES).unwrap();
+    assert_eq!(decoded.unit_bytes, whole, "the manifest has it");
+}
+
 /// The analysis of section III.B: immediate merge moves N^2/M, no merge N.
 #[test]
 fn bytes_moved_are_as_analysed() {

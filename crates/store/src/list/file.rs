@@ -36,6 +36,8 @@ pub struct ListFile {
     pub(super) retired: AtomicBool,
     /// Where it has values.
     pub(super) values: Box<[Arc<ValueFile>]>,
+    /// How long those of its values are.
+    pointed_bytes: u64,
     /// See [`density`](Self::density): the bits of a number, 0.0 where none is noted.
     pub(super) density: AtomicU64,
     /// About how many records it has, as far as that is noted.
@@ -64,8 +66,10 @@ impl ListFile {
         store.metrics.index_memory_bytes.add(SHARE_MEMORY_BYTES * meta.values.len() as u64);
         let values =
             meta.values.iter().map(|share| store.values.named(share.file, share.file_bytes)).collect();
+        let pointed_bytes = meta.values.iter().fold(0, |sum: u64, share| sum.saturating_add(share.bytes));
         Arc::new(Self {
             values,
+            pointed_bytes,
             meta,
             store: Arc::clone(store),
             unread: OnceLock::new(),
@@ -97,6 +101,11 @@ impl ListFile {
     /// Its length, in bytes.
     pub fn bytes(&self) -> u64 {
         self.meta.bytes
+    }
+
+    /// How long its values are that stand in value files.
+    pub fn pointed_bytes(&self) -> u64 {
+        self.pointed_bytes
     }
 
     /// Whether it is in memory alone.

@@ -1,5 +1,5 @@
 //! Geometric partitioning (Lester, Moffat and Zobel; Rangemerge paper, section III.B). The k-th run has at most
-//! (r-1) r^(k-1) write buffers.
+//! (r-1) r^(k-1) write buffers, counted with the values that it points to.
 //!
 //! 1. A write buffer is a run by itself. If the first place is free and it fits, that is its place; else it waits, and
 //!    is told by level 0.
@@ -7,7 +7,7 @@
 //!    fits its place. The papers do this while the buffer is written; but then its writer waits for up to all runs.
 //! 3. What comes in front of a merge that is under way is merged in the same way, to places before that one's.
 
-use forebay_buffer_tree::NodeId;
+use forebay_buffer_tree::{Fragment, NodeId};
 
 use super::super::set::{Run, RunSet};
 use super::{Flush, Step, merge};
@@ -21,7 +21,7 @@ struct Places {
 }
 
 impl Places {
-    fn of<F>(set: &RunSet<F>, bytes: u64, shape: Shape) -> Self {
+    fn of<F: Fragment>(set: &RunSet<F>, bytes: u64, shape: Shape) -> Self {
         let unit_bytes = set.unit_bytes.max(bytes).max(1);
         match shape {
             Shape::Ratio(ratio) => Self { unit_bytes, ratio, most: u32::MAX },
@@ -43,8 +43,8 @@ impl Places {
     }
 
     /// The place of a run, which what waits has by its size.
-    fn of_run<F>(&self, run: &Run<F>) -> u32 {
-        if run.level == 0 { self.first_for(run.bytes()) } else { run.level.min(self.most) }
+    fn of_run<F: Fragment>(&self, run: &Run<F>) -> u32 {
+        if run.level == 0 { self.first_for(run.whole_bytes()) } else { run.level.min(self.most) }
     }
 }
 
@@ -55,13 +55,17 @@ pub(super) enum Shape {
     Runs(u32),
 }
 
-pub(super) fn flush<F>(set: &RunSet<F>, bytes: u64, residents: usize, shape: Shape) -> Flush {
+pub(super) fn flush<F: Fragment>(set: &RunSet<F>, bytes: u64, residents: usize, shape: Shape) -> Flush {
     let place = Places::of(set, bytes, shape).first_for(bytes);
     let is_free = set.runs.get(residents).is_none_or(|next| place < next.level);
     Flush { runs: residents, level: if is_free { place } else { 0 } }
 }
 
-pub(super) fn next<F>(set: &RunSet<F>, shape: Shape, is_free: impl Fn(NodeId) -> bool) -> Option<Step> {
+pub(super) fn next<F: Fragment>(
+    set: &RunSet<F>,
+    shape: Shape,
+    is_free: impl Fn(NodeId) -> bool,
+) -> Option<Step> {
     let places = Places::of(set, 0, shape);
     let first = crowded(set, &places).next()?;
     // Behind those in front, which are where they should be.
@@ -71,14 +75,14 @@ pub(super) fn next<F>(set: &RunSet<F>, shape: Shape, is_free: impl Fn(NodeId) ->
         if at > first && place < place_of(set, &places, at) {
             return fit(set, first, at, place.min(run.level), is_free);
         }
-        sum += run.bytes();
+        sum += run.whole_bytes();
         place = places.first_for(sum).max(least);
     }
     fit(set, first, set.runs.len(), place, is_free)
 }
 
 /// Some runs get a place, which is no deeper than the level of the next run.
-fn fit<F>(
+fn fit<F: Fragment>(
     set: &RunSet<F>,
     first: usize,
     end: usize,
@@ -99,13 +103,13 @@ fn fit<F>(
 }
 
 /// Bytes of runs that wait for a place.
-pub(super) fn debt_bytes<F>(set: &RunSet<F>, shape: Shape) -> u64 {
+pub(super) fn debt_bytes<F: Fragment>(set: &RunSet<F>, shape: Shape) -> u64 {
     crowded(set, &Places::of(set, 0, shape)).map(|at| set.runs[at].bytes().min(set.unit_bytes)).sum()
 }
 
 /// The runs that do not come before the next one by their places, newest first. Those that are being merged come
 /// nowhere any more.
-fn crowded<'a, F>(set: &'a RunSet<F>, places: &'a Places) -> impl Iterator<Item = usize> + 'a {
+fn crowded<'a, F: Fragment>(set: &'a RunSet<F>, places: &'a Places) -> impl Iterator<Item = usize> + 'a {
     let is_crowded = move |&at: &usize| {
         at + 1 < set.runs.len()
             && underway_at(set, at).is_none()
@@ -115,7 +119,7 @@ fn crowded<'a, F>(set: &'a RunSet<F>, places: &'a Places) -> impl Iterator<Item 
 }
 
 /// The place of the run of this number: that of the merge which it is part of, if there is one.
-fn place_of<F>(set: &RunSet<F>, places: &Places, at: usize) -> u32 {
+fn place_of<F: Fragment>(set: &RunSet<F>, places: &Places, at: usize) -> u32 {
     underway_at(set, at).unwrap_or_else(|| places.of_run(&set.runs[at]))
 }
 
@@ -127,8 +131,8 @@ fn underway_at<F>(set: &RunSet<F>, at: usize) -> Option<u32> {
 }
 
 /// The least r by which all that there is, and what comes, fits the first `runs_max` places: r^p - 1 write buffers.
-fn ratio_of<F>(set: &RunSet<F>, bytes: u64, unit_bytes: u64, runs_max: u32) -> u32 {
-    let whole: u64 = set.runs.iter().map(|run| run.bytes()).sum();
+fn ratio_of<F: Fragment>(set: &RunSet<F>, bytes: u64, unit_bytes: u64, runs_max: u32) -> u32 {
+    let whole: u64 = set.runs.iter().map(|run| run.whole_bytes()).sum();
     let units = whole.saturating_add(bytes).div_ceil(unit_bytes);
     let fits = |ratio: u32| u64::from(ratio).checked_pow(runs_max).is_none_or(|places| places > units);
     // By halves: r is at most as large as the number of units.

@@ -2,7 +2,7 @@
 //! to, so a merge writes its input and the nodes that change, and nothing of what was there. A tree whose file is more
 //! than C times as long as what lives of it is written anew: with the batch that would take it there, or by itself.
 //!
-//! A level's share is counted by what lives. Trees are kept near the length of a file: a long one is written as
+//! A level's share is counted by what lives, with values that are pointed to. Trees are kept near the length of a file: a long one is written as
 //! several, short ones join a neighbour once there are many of them. Neither makes a tree that the other would change
 //! at once.
 
@@ -48,7 +48,7 @@ pub(super) fn next<F: Fragment>(
     }
     let grown = set.runs.iter().filter(|run| run.level > 0 && is_free(run.id));
     let runs: Vec<&Run<F>> = grown.map(|run| &**run).collect();
-    let has_room = |run: &&&Run<F>| run.bytes() as f64 <= leveling::target_bytes(set, ratio, run.level);
+    let has_room = |run: &&&Run<F>| run.whole_bytes() as f64 <= leveling::target_bytes(set, ratio, run.level);
     let file_bytes = set.file_bytes as f64;
     // What joins is written anew with it. Where a level has no room, that might be on its way down next.
     let rewritten = join(&runs, file_bytes)

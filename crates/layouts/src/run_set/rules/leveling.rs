@@ -1,8 +1,11 @@
 //! Leveling: below level 0, which gathers write buffers, each level is one run, and has T times as much as the one
 //! above. The last level is as large as it is; from it follows what the others may have. A level that has more gives a
 //! part of its run to the next.
+//!
+//! How much a level has is counted with the values that its records point to. A pointer hides a record of the last
+//! level as a value in its place does, and goes down as soon.
 
-use forebay_buffer_tree::NodeId;
+use forebay_buffer_tree::{Fragment, NodeId};
 
 use super::super::set::{Run, RunSet};
 use super::{Step, merge};
@@ -21,7 +24,11 @@ impl Levels {
     }
 }
 
-pub(super) fn next<F>(set: &RunSet<F>, levels: Levels, is_free: impl Fn(NodeId) -> bool) -> Option<Step> {
+pub(super) fn next<F: Fragment>(
+    set: &RunSet<F>,
+    levels: Levels,
+    is_free: impl Fn(NodeId) -> bool,
+) -> Option<Step> {
     if let Some(step) = form(set, levels) {
         return free(step, is_free);
     }
@@ -30,7 +37,7 @@ pub(super) fn next<F>(set: &RunSet<F>, levels: Levels, is_free: impl Fn(NodeId) 
 }
 
 /// What comes before anything else: each level is to be one run, and there are to be enough of them.
-pub(super) fn form<F>(set: &RunSet<F>, levels: Levels) -> Option<Step> {
+pub(super) fn form<F: Fragment>(set: &RunSet<F>, levels: Levels) -> Option<Step> {
     // Another organisation may have left several runs in a level.
     match set.levels().find(|runs| runs[0].level > 0 && runs.len() > 1) {
         Some(runs) => merge(runs, runs.last().map(|run| run.id), runs[0].level, |_| true),
@@ -48,13 +55,13 @@ pub(super) fn gather<F>(set: &RunSet<F>, levels: Levels) -> Option<Step> {
 }
 
 /// The level that is furthest above its share gives this part of its run to the next.
-pub(super) fn push<F>(
+pub(super) fn push<F: Fragment>(
     set: &RunSet<F>,
     levels: Levels,
     is_free: impl Fn(NodeId) -> bool,
     victim: impl Fn(&Run<F>) -> Option<usize>,
 ) -> Option<Step> {
-    let excess = |run: &Run<F>| run.bytes() as f64 / target_bytes(set, levels.ratio, run.level);
+    let excess = |run: &Run<F>| run.whole_bytes() as f64 / target_bytes(set, levels.ratio, run.level);
     let inner = set.runs[gathered(set)..].split_last().map_or(&[][..], |(_, inner)| inner);
     let mut full: Vec<_> =
         inner.iter().map(|run| (excess(run), run)).filter(|(excess, _)| *excess > 1.0).collect();
@@ -83,7 +90,7 @@ fn gathered<F>(set: &RunSet<F>) -> usize {
 }
 
 /// The last level goes one deeper where the first would otherwise become too large.
-fn grow<F>(set: &RunSet<F>, levels: Levels) -> Option<Step> {
+fn grow<F: Fragment>(set: &RunSet<F>, levels: Levels) -> Option<Step> {
     let Levels { ratio, gathered } = levels;
     let last = set.runs.last().filter(|run| run.level > 0)?;
     let first_bytes_max = (gathered as u64 * set.unit_bytes.max(1)) as f64 * f64::from(ratio);
@@ -91,36 +98,38 @@ fn grow<F>(set: &RunSet<F>, levels: Levels) -> Option<Step> {
     is_full.then(|| Step::Relabel { run: last.id, level: last.level + 1 })
 }
 
-/// What a level may have.
-pub(super) fn target_bytes<F>(set: &RunSet<F>, ratio: u32, level: u32) -> f64 {
+/// What a level may have, with the values that it points to.
+pub(super) fn target_bytes<F: Fragment>(set: &RunSet<F>, ratio: u32, level: u32) -> f64 {
     let Some(last) = set.runs.last() else { return f64::INFINITY };
     debug_assert!(level <= last.level, "no level is below the last");
-    (last.bytes() as f64 / f64::from(ratio).powi(last.level.saturating_sub(level) as i32)).max(1.0)
+    (last.whole_bytes() as f64 / f64::from(ratio).powi(last.level.saturating_sub(level) as i32)).max(1.0)
 }
 
 /// The part that overlaps the least of the next level, for its size.
-fn cheapest_part<F>(set: &RunSet<F>, run: &Run<F>) -> Option<usize> {
+fn cheapest_part<F: Fragment>(set: &RunSet<F>, run: &Run<F>) -> Option<usize> {
     let cost = |number: &usize| cost_below(set, run, *number);
     (0..run.parts.len()).min_by(|left, right| cost(left).total_cmp(&cost(right)))
 }
 
 /// How much of the next level a part overlaps, for its size.
-pub(super) fn cost_below<F>(set: &RunSet<F>, run: &Run<F>, number: usize) -> f64 {
+pub(super) fn cost_below<F: Fragment>(set: &RunSet<F>, run: &Run<F>, number: usize) -> f64 {
     let part = &run.parts[number];
     let next = set.runs.iter().find(|other| other.level == run.level + 1);
     let below: u64 = next.map_or(0, |next| {
         next.parts[next.overlapping(&part.range)].iter().map(|part| part.portion.bytes).sum()
     });
-    below as f64 / part.portion.bytes.max(1) as f64
+    below as f64 / part.whole_bytes().max(1) as f64
 }
 
-pub(super) fn debt_bytes<F>(set: &RunSet<F>, levels: Levels) -> u64 {
+pub(super) fn debt_bytes<F: Fragment>(set: &RunSet<F>, levels: Levels) -> u64 {
     let gathered = gathered(set);
     let waiting = &set.runs[..gathered.saturating_sub(levels.gathered)];
     let waiting: u64 = waiting.iter().map(|run| run.bytes()).sum();
     let inner = set.runs[gathered..].split_last().map_or(&[][..], |(_, inner)| inner);
-    let excess = inner
-        .iter()
-        .map(|run| (run.bytes() as f64 - target_bytes(set, levels.ratio, run.level)).max(0.0) as u64);
+    let excess = inner.iter().map(|run| {
+        let share = target_bytes(set, levels.ratio, run.level) / run.whole_bytes().max(1) as f64;
+        // What they point to stays where it is.
+        (run.bytes() as f64 * (1.0 - share).max(0.0)) as u64
+    });
     waiting + excess.sum::<u64>()
 }

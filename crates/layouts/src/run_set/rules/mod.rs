@@ -44,7 +44,7 @@ pub(super) enum Step {
 
 impl Policy {
     /// How a write buffer of this many bytes is written; at least this many runs in front are resident and go with it.
-    pub(super) fn flush<F>(self, set: &RunSet<F>, bytes: u64, residents: usize) -> Flush {
+    pub(super) fn flush<F: Fragment>(self, set: &RunSet<F>, bytes: u64, residents: usize) -> Flush {
         match self {
             Self::NoMerge
             | Self::RangeMerge
@@ -98,7 +98,7 @@ impl Policy {
     }
 
     /// Bytes above the policy's limits.
-    pub(super) fn debt_bytes<F>(self, set: &RunSet<F>, room: ResidentBudget) -> u64 {
+    pub(super) fn debt_bytes<F: Fragment>(self, set: &RunSet<F>, room: ResidentBudget) -> u64 {
         match self {
             Self::RangeMerge => range_merge::debt_bytes(set, room),
             Self::Geometric { ratio } => geometric::debt_bytes(set, Shape::Ratio(ratio)),

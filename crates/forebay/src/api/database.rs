@@ -12,7 +12,7 @@ use forebay_env::{Access, Env, FileLock, Handle, yield_point};
 use forebay_layouts::Layout;
 use forebay_store::log::Durability;
 use forebay_store::log::recover::Extent;
-use forebay_store::manifest::{AppendError, Current, Edit};
+use forebay_store::manifest::{AppendError, Edit};
 use forebay_store::names;
 
 use crate::api::builder::Aggregating;
@@ -360,7 +360,7 @@ impl Database {
         let mut version_set = self.engine.versions.lock();
         let Some(manifest) = &mut version_set.manifest else { return Ok(()) };
         manifest.finish()?;
-        let closed = Current { manifest: manifest.id(), closed: Some(manifest.closed(last_sequence)) };
+        let closed = manifest.current(Some(manifest.closed(last_sequence)));
         if !planted::is("gate-left-open") {
             // So that what `CURRENT` says of it stays true.
             version_set.manifest = None;

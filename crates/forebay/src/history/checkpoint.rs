@@ -10,7 +10,7 @@ use forebay_base::{Error, Result, planted};
 use forebay_env::{Access, FileSystem, LockMode};
 use forebay_layouts::DataFile;
 use forebay_store::log::{Log, frame};
-use forebay_store::manifest::{AppendError, Current, Edit, Manifest, Snapshot};
+use forebay_store::manifest::{AppendError, Edit, Manifest, Snapshot};
 use forebay_store::names;
 
 use crate::context::create_dir_durably;
@@ -106,7 +106,7 @@ impl History {
         let snapshot = Snapshot { next_id: id + 1, ..snapshot };
         let manifest = Manifest::create(fs, target, id, &Edit::Snapshot(snapshot), Arc::default());
         let manifest = manifest.map_err(AppendError::into_cause)?;
-        let current = Current { manifest: id, closed: Some(manifest.closed(last_sequence)) };
+        let current = manifest.current(Some(manifest.closed(last_sequence)));
         current.write(fs, target).map_err(AppendError::into_cause)?;
         drop(fs.lock(&target.join(names::LOCK), LockMode::Exclusive)?);
         self.context.superblock.write(fs, target)

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use forebay_base::{Error, Result};
 use forebay_env::{Env, FileLock, FileSystem, LockMode};
 use forebay_store::log::frame::Secret;
-use forebay_store::manifest::{AppendError, Current, Edit, Manifest, Snapshot, Superblock};
+use forebay_store::manifest::{AppendError, Edit, Manifest, Snapshot, Superblock};
 use forebay_store::names;
 
 use crate::context::create_dir_durably;
@@ -137,7 +137,7 @@ fn make(env: &Env, dir: &Path) -> Result<()> {
     let first = Edit::Snapshot(Snapshot { next_id: 2, next_table: 1, ..Snapshot::default() });
     let manifest = Manifest::create(fs, dir, FIRST_MANIFEST, &first, Arc::default());
     let manifest = manifest.map_err(AppendError::into_cause)?;
-    let current = Current { manifest: FIRST_MANIFEST, closed: Some(manifest.closed(0)) };
+    let current = manifest.current(Some(manifest.closed(0)));
     current.write(fs, dir).map_err(AppendError::into_cause)?;
     // Last of all: from here on the directory is a database.
     let (database_id, hash_seed) = ((env.entropy)(), (env.entropy)());

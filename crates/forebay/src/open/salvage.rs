@@ -19,11 +19,15 @@ pub(crate) fn salvage(
     replay: &mut Replay,
     gaps: &Gaps,
 ) -> Result<Option<u64>> {
-    let current = Current::read(fs, dir);
-    if let Err(error) = &current {
-        gaps.pass_over(&dir.join(names::CURRENT), error, None);
-    }
-    let current = current.ok();
+    let current = match Current::read(fs, dir) {
+        // What it has that is new would pass for damage.
+        Err(error @ Error::NewerFormat { .. }) => return Err(error),
+        Err(error) => {
+            gaps.pass_over(&dir.join(names::CURRENT), &error, None);
+            None
+        }
+        Ok(current) => Some(current),
+    };
     ids.sort_unstable_by_key(|&id| (current.is_some_and(|current| current.manifest == id), id));
     for id in ids.into_iter().rev() {
         let path = names::manifest(dir, id);

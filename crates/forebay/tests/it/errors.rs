@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use forebay::aggregate::functions::Count;
-use forebay::{Batch, Database, Durability, Error, Layout, MergeRule, Options, limits};
+use forebay::{Batch, Database, Durability, Error, Layout, MergeRule, Options, Rescue, limits};
 use forebay_env::fs::{FaultyFs, MemoryFs};
 use forebay_env::{Access, Env, FileSystem};
 
@@ -87,6 +87,9 @@ fn a_newer_format_is_named_with_its_version() {
             let error = assert_says(Database::open("/db", options), &[file, "version 9", "newer forebay"]);
             assert!(matches!(error, Error::NewerFormat { version: 9, .. }));
         }
+        // What is new would pass for damage, and be left out.
+        let rescued = Rescue::new(options(&env)).run("/db", "/rescued", &mut |_, _| ());
+        assert!(matches!(rescued.unwrap_err(), Error::NewerFormat { version: 9, .. }));
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use forebay::{Batch, Database, Durability, Options};
 use forebay_env::fs::{MemoryFs, TracedFs};
-use forebay_env::{Env, FileSystem, Jobs};
+use forebay_env::{Access, Env, FileSystem, Jobs};
 
 struct Traced {
     files: Arc<TracedFs>,
@@ -95,6 +95,47 @@ fn a_flush_syncs_the_list_and_its_name_before_the_manifest_names_it() {
     assert!(position("write ", ".list") < synced);
     assert!(log[synced..named].iter().any(|line| line == "sync_dir ."));
     assert!(named < position("sync ", ".manifest"));
+}
+
+/// An older build, to which edits that name value files are malformed, is told by `CURRENT` that they are new.
+#[test]
+fn current_has_its_new_version_before_the_manifest_names_a_value_file() {
+    let traced = Traced::open();
+    let version = || {
+        let bytes = traced.files.open_read(Path::new("/dir/db/CURRENT"), Access::Buffered).unwrap();
+        let mut version = [0; 4];
+        bytes.read_at(12, &mut version).unwrap();
+        u32::from_le_bytes(version)
+    };
+    let table = traced.db.table("t").values_apart(100).open().unwrap();
+    for (key, bytes) in [(b"a", 10), (b"b", 2000), (b"c", 2000)] {
+        table.put(key, vec![7; bytes]).unwrap();
+        traced.log();
+        let before = version();
+        traced.db.flush().unwrap();
+        let log = traced.log();
+        let position = |start: &str, end: &str| {
+            log.iter().position(|line| line.starts_with(start) && line.ends_with(end))
+        };
+        let told = position("rename ", "CURRENT");
+        // At the first of them, and at no other.
+        assert_eq!(
+            (told.is_some(), before, version()),
+            match key {
+                b"a" => (false, 1, 1),
+                b"b" => (true, 1, 2),
+                _ => (false, 2, 2),
+            }
+        );
+        if let Some(told) = told {
+            assert_eq!(log[told + 1], "sync_dir .");
+            assert!(Some(told + 1) < position("write ", ".manifest"), "{log:#?}");
+        }
+    }
+    traced.db.checkpoint("/copy").unwrap();
+    drop(table);
+    traced.db.close().unwrap();
+    assert_eq!(version(), 2);
 }
 
 #[test]

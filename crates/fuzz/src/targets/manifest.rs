@@ -30,9 +30,10 @@ pub(crate) fn fuzz(rng: &mut Rng) {
     let mut edits: Vec<Edit> = (0..1 + rng.below(8)).map(|_| edit(rng)).collect();
     edits.insert(0, Edit::Snapshot(snapshot(rng)));
     let mut manifest = Manifest::create(&*fs, dir, ID, &edits[0], Arc::default()).expect("memory takes it");
-    edits[1..].iter().try_for_each(|edit| manifest.append(edit)).expect("memory takes it");
+    let mut append = |edit| manifest.announce(&*fs, dir, edit).and_then(|()| manifest.append(edit));
+    edits[1..].iter().try_for_each(&mut append).expect("memory takes it");
     manifest.finish().expect("memory takes it");
-    let open = Current { manifest: ID, closed: None };
+    let open = manifest.current(None);
     let closed = Current { closed: Some(manifest.closed(7)), ..open };
     // What told that the last was durable.
     edits.push(Edit::Change(Change::default()));
@@ -94,7 +95,7 @@ fn reseal(rng: &mut Rng, intact: &[u8]) -> Vec<u8> {
 
 fn fuzz_small_files(rng: &mut Rng, fs: &MemoryFs) {
     let dir = Path::new(DIR);
-    let current = Current { manifest: rng.next_u64(), closed: None };
+    let current = Current { manifest: rng.next_u64(), version: 1 + rng.below(2) as u32, closed: None };
     current.write(fs, dir).expect("memory takes it");
     let (database_id, hash_seed, log_secret) = (rng.next_u64(), rng.next_u64(), Secret(rng.below(2) * 77));
     let superblock = Superblock { database_id, hash_seed, log_secret };

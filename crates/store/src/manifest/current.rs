@@ -8,10 +8,10 @@ use forebay_base::{Error, Result, checksum};
 use forebay_env::{Access, FileSystem};
 
 use super::AppendError;
+use super::version::VERSION;
 use crate::names;
 
 const MAGIC: &[u8; 8] = b"FBCURR\r\n";
-const VERSION: u32 = 1;
 
 /// The longest small file.
 const SMALL_BYTES_MAX: usize = 4096;
@@ -32,6 +32,8 @@ pub struct Closed {
 pub struct Current {
     /// The manifest's id.
     pub manifest: u64,
+    /// What a reader of it must know: see [`Edit::version`](super::Edit::version).
+    pub version: u32,
     /// `None` while open, and after a crash.
     pub closed: Option<Closed>,
 }
@@ -56,13 +58,13 @@ impl Current {
                     last_sequence: from.u64()?,
                 }),
             };
-            Some((version, Self { manifest, closed }))
+            Some(Self { manifest, version, closed })
         };
         match parse() {
-            Some((version, _)) if version > VERSION => {
+            Some(Self { version, .. }) if version > VERSION => {
                 Err(Error::NewerFormat { file: path, version, known: VERSION })
             }
-            Some((_, current)) => Ok(current),
+            Some(current) => Ok(current),
             None => Err(Error::corruption(&path, 0, "the file is malformed")),
         }
     }
@@ -71,7 +73,7 @@ impl Current {
     pub fn write(&self, fs: &dyn FileSystem, dir: &Path) -> Result<(), AppendError> {
         let mut bytes = vec![0; 4];
         bytes.extend_from_slice(MAGIC);
-        bytes.extend_from_slice(&VERSION.to_le_bytes());
+        bytes.extend_from_slice(&self.version.to_le_bytes());
         bytes.extend_from_slice(&self.manifest.to_le_bytes());
         bytes.push(self.closed.is_some() as u8);
         if let Some(closed) = &self.closed {

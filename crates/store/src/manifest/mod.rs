@@ -9,6 +9,7 @@ mod edit;
 mod superblock;
 #[cfg(test)]
 mod tests;
+mod version;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -36,6 +37,8 @@ const _: () = assert!(TAIL_BYTES > HEADER_BYTES as u64 && TAIL_BYTES.is_multiple
 /// The open manifest.
 pub struct Manifest {
     id: u64,
+    /// What `CURRENT` says that a reader must know.
+    version: u32,
     path: PathBuf,
     file: Arc<dyn File>,
     end: u64,
@@ -80,7 +83,7 @@ impl Manifest {
     ) -> Result<Self, AppendError> {
         let path = names::manifest(dir, id);
         let file = fs.create(&path, Access::Buffered).map_err(AppendError::Refused)?;
-        let mut manifest = Self::at(id, path, file, metrics);
+        let mut manifest = Self::at(id, snapshot.version(), path, file, metrics);
         let record = manifest.frame(snapshot);
         let written = manifest.file.write_at(0, &record).and_then(|()| manifest.file.sync());
         written.map_err(|error| {
@@ -95,10 +98,23 @@ impl Manifest {
         Ok(manifest)
     }
 
-    fn at(id: u64, path: PathBuf, file: Arc<dyn File>, metrics: Arc<Metrics>) -> Self {
+    fn at(id: u64, version: u32, path: PathBuf, file: Arc<dyn File>, metrics: Arc<Metrics>) -> Self {
         let (end, reserved, snapshot_bytes, sum) = (0, 0, 0, 0);
         let (read, is_torn, is_sealed) = (Vec::new(), false, false);
-        Self { id, path, file, end, reserved, snapshot_bytes, sum, read, is_torn, is_sealed, metrics }
+        Self {
+            id,
+            version,
+            path,
+            file,
+            end,
+            reserved,
+            snapshot_bytes,
+            sum,
+            read,
+            is_torn,
+            is_sealed,
+            metrics,
+        }
     }
 
     /// Reads the manifest that `current` names: all edits in order. Only the last record of a database that
@@ -127,7 +143,9 @@ impl Manifest {
             let reason = "an edit is damaged and later ones are sound";
             return Err(Error::corruption(&path, end as u64, reason));
         }
-        let mut manifest = Self::at(id, path, file, metrics);
+        // Builds that had no such number have written edits that older ones misread.
+        let version = edits.iter().map(Edit::version).fold(current.version, u32::max);
+        let mut manifest = Self::at(id, version, path, file, metrics);
         manifest.is_torn = end < bytes.len();
         bytes.truncate(end);
         manifest.snapshot_bytes = record_bytes(&bytes, 0) as u64;
@@ -177,6 +195,22 @@ impl Manifest {
         self.id
     }
 
+    /// What `CURRENT` is to say where this one counts.
+    pub fn current(&self, closed: Option<Closed>) -> Current {
+        Current { manifest: self.id, version: self.version, closed }
+    }
+
+    /// Has `CURRENT` say what a reader of this edit must know, if that is more than it says, before the edit is
+    /// appended. The database is open.
+    pub fn announce(&mut self, fs: &dyn FileSystem, dir: &Path, edit: &Edit) -> Result<(), AppendError> {
+        let version = edit.version();
+        if version > self.version {
+            Current { version, ..self.current(None) }.write(fs, dir)?;
+            self.version = version;
+        }
+        Ok(())
+    }
+
     /// Whether a fresh snapshot would be much shorter: it has grown by this much, and is four times its
     /// snapshot.
     pub fn wants_checkpoint(&self, growth_bytes_min: u64) -> bool {
@@ -185,6 +219,7 @@ impl Manifest {
 
     /// Appends an edit and makes it durable.
     pub fn append(&mut self, edit: &Edit) -> Result<(), AppendError> {
+        debug_assert!(edit.version() <= self.version, "older builds were told before");
         let record = self.frame(edit);
         self.is_sealed = false;
         if let Err(error) = self.file.write_at(self.end, &record) {

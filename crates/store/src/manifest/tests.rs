@@ -73,7 +73,10 @@ fn written() -> (Arc<MemoryFs>, Manifest) {
     fs.create_dir_all(Path::new(DIR)).unwrap();
     let all = edits();
     let mut manifest = Manifest::create(&*fs, Path::new(DIR), 1, &all[0], Arc::default()).unwrap();
-    all[1..].iter().for_each(|edit| manifest.append(edit).unwrap());
+    for edit in &all[1..] {
+        manifest.announce(&*fs, Path::new(DIR), edit).unwrap();
+        manifest.append(edit).unwrap();
+    }
     (fs, manifest)
 }
 
@@ -93,7 +96,7 @@ fn edits_come_back_and_a_torn_tail_is_cut() {
     let (fs, manifest) = written();
     let path = names::manifest(Path::new(DIR), 1);
     let intact = fs.snapshot_files()[&path].clone();
-    let current = Current { manifest: 1, closed: None };
+    let current = Current { manifest: 1, version: 1, closed: None };
     assert_eq!(open(&fs, current).unwrap(), sealed());
     let end = manifest.end as usize;
     fs.replace_file(&path, intact[..end].to_vec());
@@ -113,8 +116,8 @@ fn every_flipped_byte_of_a_closed_database_is_noticed() {
     manifest.finish().unwrap();
     let path = names::manifest(Path::new(DIR), 1);
     let intact = fs.snapshot_files()[&path].clone();
-    let open_current = Current { manifest: 1, closed: None };
-    let closed = Current { manifest: 1, closed: Some(manifest.closed(77)) };
+    let open_current = Current { manifest: 1, version: 1, closed: None };
+    let closed = manifest.current(Some(manifest.closed(77)));
     closed.write(&*fs, Path::new(DIR)).unwrap();
     assert_eq!(Current::read(&*fs, Path::new(DIR)).unwrap(), closed);
     assert_eq!(open(&fs, closed).unwrap(), sealed());
@@ -161,7 +164,7 @@ fn a_log_mark_out_of_its_order_is_malformed() {
 fn current_stands_where_a_crash_left_its_temporary_name_beside_it() {
     let (memory, dir) = (MemoryFs::new(), Path::new(DIR));
     memory.create_dir_all(dir).unwrap();
-    let current = |manifest| Current { manifest, closed: None };
+    let current = |manifest| Current { manifest, version: 1, closed: None };
     assert!(current(1).write(&*memory, dir).is_ok());
     let [name, temporary] = ["CURRENT", "CURRENT.tmp"].map(|name| dir.join(name));
     memory.hard_link(&name, &temporary).unwrap();
@@ -194,7 +197,7 @@ fn a_manifest_has_blocks_for_edits_to_come() {
         assert!(spare_bytes() >= TAIL_BYTES, "{} after {number}", spare_bytes());
     }
     drop(manifest);
-    let current = Current { manifest: 1, closed: None };
+    let current = Current { manifest: 1, version: 1, closed: None };
     fs.open(&path, Access::Buffered).unwrap().set_len(std::fs::metadata(&path).unwrap().len()).unwrap();
     let (mut manifest, edits) = Manifest::open(&*fs, &dir, &current, true, Arc::default()).unwrap();
     assert_eq!(edits.len(), 202);
@@ -203,4 +206,31 @@ fn a_manifest_has_blocks_for_edits_to_come() {
     drop(manifest);
     fs.remove(&path).unwrap();
     fs.remove_dir(&dir).unwrap();
+}
+
+/// An older build is told that a manifest is newer before it reads on, and only where it is.
+#[test]
+fn current_says_what_a_reader_must_know() {
+    let (fs, dir) = (MemoryFs::new(), Path::new(DIR));
+    fs.create_dir_all(dir).unwrap();
+    let first = Edit::Snapshot(Snapshot::default());
+    let mut manifest = Manifest::create(&*fs, dir, 1, &first, Arc::default()).unwrap();
+    assert_eq!(manifest.current(None).version, 1);
+    manifest.announce(&*fs, dir, &Edit::DropTable(1)).unwrap();
+    assert!(!fs.exists(&dir.join(names::CURRENT)).unwrap(), "nothing was to be told");
+    let all = edits();
+    let named: Vec<_> = all.iter().map(Edit::version).collect();
+    assert_eq!(named, [2, 2, 2, 2, 2, 2, 1, 2, 2, 2, 2, 1]);
+    // Where it cannot be told the edit is not to follow, and the next try tells it.
+    let faulty = FaultyFs::new(Arc::clone(&fs) as Arc<dyn FileSystem>);
+    faulty.rule("write CURRENT.tmp #1 io-error").unwrap();
+    assert!(manifest.announce(&*faulty, dir, &all[4]).is_err());
+    assert_eq!(manifest.current(None).version, 1);
+    manifest.announce(&*faulty, dir, &all[4]).unwrap();
+    manifest.append(&all[4]).unwrap();
+    assert_eq!(Current::read(&*fs, dir).unwrap(), manifest.current(None));
+    // Builds that had no number for it have written such edits, too.
+    let older = Current { version: 1, ..manifest.current(None) };
+    let (opened, _) = Manifest::open(&*fs, dir, &older, true, Arc::default()).unwrap();
+    assert_eq!(opened.current(None).version, 2);
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use forebay_base::{Error, Result, planted};
-use forebay_store::manifest::{AppendError, Current, Edit, Manifest, Snapshot};
+use forebay_store::manifest::{AppendError, Edit, Manifest, Snapshot};
 use forebay_store::names;
 
 use super::VersionSetGuard;
@@ -22,7 +22,8 @@ impl VersionSetGuard<'_> {
         let Some(manifest) = &mut self.set.manifest else {
             return Err(context.log().err().unwrap_or_else(closed));
         };
-        manifest.append(edit).map_err(|error| judge(context, error))
+        let told = manifest.announce(&*context.env.fs, &context.dir, edit);
+        told.and_then(|()| manifest.append(edit)).map_err(|error| judge(context, error))
     }
 
     /// The whole of a state but for the log, as a manifest begins with it.
@@ -60,7 +61,7 @@ impl Versions {
         let fresh = Manifest::create(fs, &context.dir, id, &snapshot, Arc::clone(&context.metrics))
             .map_err(|error| judge(context, error))?;
         // Where it is unknown which manifest is the current one, neither may be added to.
-        Current { manifest: id, closed: None }.write(fs, &context.dir).map_err(|error| {
+        fresh.current(None).write(fs, &context.dir).map_err(|error| {
             if let AppendError::Refused(_) = error {
                 let _ = fs.remove(&names::manifest(&context.dir, id));
             }

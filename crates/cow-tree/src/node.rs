@@ -93,10 +93,11 @@ impl Node {
                     (0, _) => Extent::decode(&mut from, extent.at).map(drop)?,
                     _ => Child::decode(&mut from, extent.at).map(drop)?,
                 }
-                // The way to a value file is a leaf's, and always with its key.
-                let is_pointed = |kind| kind == Kind::Pointer;
-                Kind::from_bits((flags & 3) as u64)
-                    .filter(|&kind| !is_pointed(kind) || level == 0 && flags & APART == 0)?;
+                let kind = Kind::from_bits((flags & 3) as u64)?;
+                // The way to a value file is always with its key. Children have no kinds.
+                let is_sound =
+                    if level > 0 { flags == 0 } else { kind != Kind::Pointer || flags & APART == 0 };
+                is_sound.then_some(())?;
                 Some(Spot { suffix_at, payload_at, end: position(&from) as u32, flags })
             };
             spots.push(entry().ok_or("the node holds a malformed entry")?);
@@ -210,5 +211,28 @@ impl Cached for Node {
 
     fn move_to_frame(&mut self, frames: &Arc<PageFrames>) {
         self.bytes.move_to_frame(frames);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An inner node's entry was taken with any flags but those of a pointer.
+    #[test]
+    fn flags_say_what_a_record_is_and_nothing_of_a_child() {
+        let place = Extent { at: 1 << 20, bytes: 64, sum: 0 };
+        for flags in 0..8 {
+            let entry = |level: u8| vec![level, 1, 0, 1 << 3 | flags, b'k'];
+            let (mut leaf, mut inner) = (entry(0), entry(1));
+            match flags & APART {
+                0 => leaf.push(0),
+                _ => Extent { at: 0, bytes: 10, sum: 7 }.encode(&mut leaf),
+            }
+            Extent { at: 0, bytes: 10, sum: 7 }.encode(&mut inner);
+            inner.extend([5, 50]);
+            assert_eq!(Node::decode(leaf, place, 0).is_ok(), flags != APART | 3, "{flags}");
+            assert_eq!(Node::decode(inner, place, 1).is_ok(), flags == 0, "{flags}");
+        }
     }
 }

@@ -79,9 +79,10 @@ impl Background {
         let live_bytes: f64 = used(false).map(|(file, live)| live.min(file.bytes() as f64)).sum();
         let longest = used(false).map(|(file, _)| file.bytes()).max().unwrap_or_default();
         let is_due = dead_bytes > f64::max(live_bytes, (FILES_MIN * longest) as f64);
-        // What frees less than a block frees nothing.
+        // What frees less than a block frees nothing, unless all of the file goes.
         let is_worth_it = |file: &ValueFile, live: f64| {
-            live < LIVE_SHARE_MIN * file.bytes() as f64 && dead(file, live) >= BLOCK_BYTES as f64
+            let dead_bytes = dead(file, live);
+            live == 0.0 || live < LIVE_SHARE_MIN * file.bytes() as f64 && dead_bytes >= BLOCK_BYTES as f64
         };
         let chosen = used(false).filter(|(file, live)| is_due && is_worth_it(file, *live));
         let chosen = chosen.map(|(file, _)| file.collect()).count();

@@ -34,12 +34,21 @@ impl Keys {
 pub struct ListModel {
     /// How lists are made.
     pub options: ListOptions,
-    /// Bytes of key and value of every record.
+    /// Bytes of key and value of every record, as lists have it.
     pub record_bytes: u64,
     /// Bytes of the key of every record.
     pub key_bytes: u64,
+    /// Bytes of the value that each record points to, where values stand apart; else 0.
+    pub pointed_bytes: u64,
     /// Filters are made thinner so that they take no more than this.
     pub filter_memory_bytes_max: u64,
+}
+
+impl ListModel {
+    /// Bytes of key and value of every record, as a write buffer has it.
+    pub fn put_bytes(&self) -> u64 {
+        if self.pointed_bytes > 0 { self.key_bytes + self.pointed_bytes } else { self.record_bytes }
+    }
 }
 
 /// Everything that was written and read so far, by cause, in the order of [`forebay_store::metrics::CAUSES`].

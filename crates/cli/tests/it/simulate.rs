@@ -53,6 +53,25 @@ fn what_is_asked_for_is_what_is_simulated() {
     assert!(slow > fast, "{slow} with slow splits, {fast} without");
 }
 
+/// Each is written once, and read by one more read.
+#[test]
+fn values_apart_are_simulated_apart() {
+    let folder = Folder::new("simulate-apart");
+    let load = "simulate --record 1000 --records 2M --memory 64M";
+    let of = |options: &str| folder.object(&format!("{load} {options} --json"));
+    for layout in ["wb-tree", "leveling", "jungle"] {
+        let with_keys = of(&format!("--layout {layout}"));
+        let apart = of(&format!("--layout {layout} --values-apart 500"));
+        let number = |report: &serde_json::Value, name: &str| report[name].as_f64().unwrap();
+        assert!(number(&apart, "write_amplification") < 1.3, "{apart}");
+        assert!(number(&with_keys, "write_amplification") > 2.0, "{with_keys}");
+        assert!(number(&apart, "device_reads_per_get_present") >= 2.0, "{apart}");
+        assert!(number(&apart, "value_file_bytes") > 0.9 * number(&apart, "data_bytes"), "{apart}");
+        assert_eq!(of(&format!("--layout {layout} --values-apart 1000"))["value_file_bytes"], 0);
+    }
+    assert!(folder.ok(&format!("{load} --values-apart 500")).contains("value files"));
+}
+
 /// What trees keep beside what lives is what C says, and buys writes.
 #[test]
 fn jungle_trades_space_for_writes() {

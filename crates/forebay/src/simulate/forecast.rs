@@ -64,6 +64,8 @@ pub struct Point {
     pub space_amplification_peak: f64,
     pub disk_bytes: u64,
     pub disk_bytes_peak: u64,
+    /// Of the disk's, where values stand apart.
+    pub value_file_bytes: u64,
     pub list_files: u64,
     pub list_records: u64,
     pub list_record_bytes: u64,
@@ -119,7 +121,8 @@ impl Simulation {
     /// How things stand once this many records were accepted: some are still in the active write buffer.
     pub(super) fn point(&self, tree: &dyn Simulated, state: &Progress, records: u64) -> Point {
         let (traffic, holdings) = (tree.inventory().traffic(), tree.inventory().holdings());
-        let record_bytes = tree.inventory().model().record_bytes;
+        let model = tree.inventory().model();
+        let put_bytes = model.put_bytes();
         let log_bytes = self.buffer.log_bytes(records);
         let log_on_disk = self.buffer.log_bytes(records - state.records);
         let written: u64 = traffic.bytes_written.iter().sum();
@@ -129,28 +132,39 @@ impl Simulation {
         let work = Work { records, device_bytes: log_bytes + written + read, flushed, merged };
         let levels = tree.levels();
         let list_records: u64 = levels.iter().map(|level| level.records).sum();
-        let list_record_bytes = list_records * record_bytes;
-        let disk_bytes = holdings.file_bytes + log_on_disk;
+        let list_record_bytes = list_records * model.record_bytes;
+        let pointed_bytes = list_records * model.pointed_bytes;
+        // All segments that were flushed, until more of them is dead than alive.
+        let value_file_bytes = self.buffer.log_bytes(state.records).min(2 * pointed_bytes);
+        let disk_bytes = holdings.file_bytes + log_on_disk + value_file_bytes;
         // While a write buffer is written to a list, the log has both it and the next.
-        let disk_bytes_peak = tree.inventory().file_bytes_max() + 2 * self.options.buffers(false).bytes;
+        let disk_bytes_peak =
+            tree.inventory().file_bytes_max() + 2 * self.options.buffers(false).bytes + value_file_bytes;
         let paths = tree.paths();
         let resident = tree.filters().resident_bytes();
         Point {
             records,
-            data_bytes: records * record_bytes,
+            data_bytes: records * put_bytes,
             write_buffers_filled: state.bursts.len() as u64,
             times: Times::of(&work, &self.rates),
-            write_amplification: ratio((log_bytes + written) as f64, (records * record_bytes) as f64),
+            write_amplification: ratio((log_bytes + written) as f64, (records * put_bytes) as f64),
             log_bytes,
             list_bytes_written: by_cause(&traffic.bytes_written),
             list_bytes_read: by_cause(&traffic.bytes_read),
             jobs_done: by_cause(&traffic.jobs),
             free_edits: tree.free_edits(),
             burst: Bursts::of(&state.bursts, self.options.buffers(false).bytes),
-            space_amplification: ratio(disk_bytes as f64, (list_record_bytes + log_on_disk) as f64),
-            space_amplification_peak: ratio(disk_bytes_peak as f64, list_record_bytes as f64),
+            space_amplification: ratio(
+                disk_bytes as f64,
+                (list_record_bytes + pointed_bytes + log_on_disk) as f64,
+            ),
+            space_amplification_peak: ratio(
+                disk_bytes_peak as f64,
+                (list_record_bytes + pointed_bytes) as f64,
+            ),
             disk_bytes,
             disk_bytes_peak,
+            value_file_bytes,
             list_files: holdings.files,
             list_records,
             list_record_bytes,
@@ -159,7 +173,7 @@ impl Simulation {
             levels,
             lists_per_path: paths.lists_mean,
             lists_per_path_max: paths.lists_max,
-            device_reads_per_get_present: paths.reads_present,
+            device_reads_per_get_present: paths.reads_present + if pointed_bytes > 0 { 1.0 } else { 0.0 },
             device_reads_per_get_absent: paths.reads_absent,
             memory_bytes_per_record: ratio((resident + holdings.search_bytes) as f64, list_records as f64),
             filter_memory_bytes: holdings.filter_bytes,

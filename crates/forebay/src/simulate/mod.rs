@@ -8,7 +8,7 @@ mod rates;
 
 use forebay_base::codec::Codec;
 use forebay_base::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
-use forebay_base::{Error, Order, Record, Result};
+use forebay_base::{Error, Order, POINTER_BYTES, Record, Result};
 use forebay_layouts::ResidentBudget;
 use forebay_layouts::TableOptions;
 use forebay_layouts::inventory::ListModel;
@@ -83,6 +83,17 @@ impl Load {
         Ok(())
     }
 
+    /// Bytes of key and value of every record, as lists of such a table have it: of a value that stands apart, the
+    /// pointer.
+    pub fn listed_bytes(&self, table: &TableOptions) -> u64 {
+        let value_bytes = if self.stands_apart(table) { POINTER_BYTES as u64 } else { self.value_bytes };
+        self.key_bytes + value_bytes
+    }
+
+    fn stands_apart(&self, table: &TableOptions) -> bool {
+        table.flush_leaves_bytes_min().is_some_and(|bytes_min| self.value_bytes >= bytes_min as u64)
+    }
+
     fn batch(&self) -> Payload {
         let (key, value) = (vec![0; self.key_bytes as usize], vec![0; self.value_bytes as usize]);
         let mut batch = Payload::default();
@@ -138,8 +149,9 @@ impl Simulation {
                 codec: self.table.codec,
                 apart_bytes_min: None,
             },
-            record_bytes: key_bytes + value_bytes,
+            record_bytes: self.load.listed_bytes(&self.table),
             key_bytes,
+            pointed_bytes: if self.load.stands_apart(&self.table) { value_bytes } else { 0 },
             filter_memory_bytes_max: self.filter_bytes(),
         };
         let bytes = self.options.resident_bytes();

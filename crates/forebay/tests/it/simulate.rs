@@ -23,6 +23,7 @@ struct Case {
     fan_out: usize,
     fast_per_slow: u32,
     lists_max: usize,
+    apart_bytes_min: Option<u32>,
 }
 
 impl Case {
@@ -36,6 +37,7 @@ impl Case {
             fan_out: 16,
             fast_per_slow: 8,
             lists_max: 32,
+            apart_bytes_min: None,
         }
     }
 
@@ -49,6 +51,7 @@ impl Case {
         table.tree.fan_out = self.fan_out;
         table.tree.fast_per_slow = self.fast_per_slow;
         table.tree.lists_max = self.lists_max;
+        table.apart_bytes_min = self.apart_bytes_min;
         table
     }
 
@@ -75,7 +78,10 @@ impl Case {
         let env = Env::memory(11);
         let db = Database::open("/db", self.options().env(env.clone())).unwrap();
         let builder = db.table("t").layout(self.layout).fan_out(self.fan_out);
-        let table = builder.fast_per_slow(self.fast_per_slow).lists_max(self.lists_max).open().unwrap();
+        let builder = builder.fast_per_slow(self.fast_per_slow).lists_max(self.lists_max);
+        let builder =
+            self.apart_bytes_min.into_iter().fold(builder, |builder, min| builder.values_apart(min));
+        let table = builder.open().unwrap();
         let value = vec![7; self.value_bytes as usize];
         let mut batch = Batch::new();
         for number in 0..self.records {
@@ -230,6 +236,31 @@ fn a_wide_tree_costs_what_is_predicted() {
 #[test]
 fn key_order_costs_what_is_predicted() {
     compare(Case { layout: Layout::wb_tree_ordered(), ..Case::usual() });
+}
+
+/// By lists and by trees, whose levels count with the values that they point to.
+#[test]
+fn values_apart_cost_what_is_predicted() {
+    for layout in ["wb-tree", "leveling:t=4", "jungle"] {
+        let layout: Layout = layout.parse().unwrap();
+        let case = Case { layout, value_bytes: 240, records: 400_000, ..Case::usual() };
+        let measure = |case: Case| {
+            let mut last = None;
+            case.measure(|records, db, _| last = Some((db.stats(), case.predict(records).end)));
+            last.unwrap()
+        };
+        let (with_keys, _) = measure(case);
+        let case = Case { apart_bytes_min: Some(100), ..case };
+        let (stats, told) = measure(case);
+        let one = |measured, predicted| Pair { measured, predicted };
+        one(stats.log_bytes as f64, told.log_bytes as f64).check("log bytes", &case);
+        one(sum(&stats.list_bytes_written), sum(&told.list_bytes_written)).check("list bytes", &case);
+        one(sum(&stats.list_bytes_read), sum(&told.list_bytes_read)).check("bytes read by jobs", &case);
+        let (files, disk) = (stats.values.file_bytes as f64, stats.disk_bytes as f64);
+        one(files, told.value_file_bytes as f64).check("bytes of value files", &case);
+        one(disk, told.disk_bytes as f64).check("bytes on disk", &case);
+        assert!(stats.write_amplification * 1.5 < with_keys.write_amplification, "{layout}");
+    }
 }
 
 #[test]

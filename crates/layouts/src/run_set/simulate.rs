@@ -65,7 +65,7 @@ impl SimulatedRuns {
     /// Merges a slice, and the write buffer that may come with it.
     pub(super) fn merge(&mut self, slice: Slice, cause: Cause) -> Result<()> {
         let flushed =
-            slice.act.buffer().map_or(0, |buffer| buffer.bytes) / self.inventory.model().record_bytes;
+            slice.act.buffer().map_or(0, |buffer| buffer.bytes) / self.inventory.model().put_bytes();
         let (newest, coverage) = self.keys.collapse(flushed);
         if let Act::KeepInMemory { .. } = slice.act {
             return self.reside(slice, newest, coverage);
@@ -112,7 +112,8 @@ impl SimulatedRuns {
         let part = |range: Range| {
             let records = (records as f64 * width(&range) / WHOLE).round() as u64;
             let portion = Portion { bytes: self.bytes_of(records, 0), records };
-            let fragment = CountedFile { counts: Counted::new(u32::MAX, coverage), tree: None };
+            let counts = Counted::new(u32::MAX, coverage);
+            let fragment = CountedFile { counts, tree: None, pointed_bytes: 0 };
             Part { range, fragment, portion, is_bottom: false }
         };
         let parts = lows.zip(highs).map(|(low, high)| part(Range { low, high }));
@@ -183,14 +184,14 @@ impl SimulatedRuns {
         cause: Cause,
     ) -> (CountedFile, u64) {
         let counts = Counted::new(self.inventory.next_id(), coverage);
-        let bytes = self.bytes_of(records, level);
+        let (bytes, pointed_bytes) = (self.bytes_of(records, level), self.inventory.model().pointed_bytes);
         if !self.set.policy.grows(level) {
             self.inventory.file(cause, records_max, records);
-            return (CountedFile { counts, tree: None }, bytes);
+            return (CountedFile { counts, tree: None, pointed_bytes }, bytes);
         }
         let tree = CountedTree::built(self.inventory.model(), records as f64);
         self.inventory.tree(cause, records, tree.bytes);
-        (CountedFile { counts, tree: Some(tree) }, bytes)
+        (CountedFile { counts, tree: Some(tree), pointed_bytes }, bytes)
     }
 
     /// Takes in a write buffer whose keys lie in a range, and does all that it calls for: `each` is told beforehand.
@@ -201,7 +202,7 @@ impl SimulatedRuns {
         each: &mut dyn FnMut(&RunSet<CountedFile>, &Next<CountedFile>),
     ) -> Result<u64> {
         self.segment += 1;
-        let bytes = records * self.inventory.model().record_bytes;
+        let bytes = records * self.inventory.model().put_bytes();
         let mut slice = self.set.flush(self.segment, bytes, &BTreeSet::new(), self.room);
         slice.range = slice.range.intersect(&range);
         self.merge(slice, Cause::Flush)?;

@@ -35,8 +35,13 @@ fn simulated(policy: Policy, keys: Keys) -> SimulatedRuns {
         codec: Codec::None,
         apart_bytes_min: None,
     };
-    let lists =
-        ListModel { options, record_bytes: RECORD_BYTES, key_bytes: 8, filter_memory_bytes_max: u64::MAX };
+    let lists = ListModel {
+        options,
+        record_bytes: RECORD_BYTES,
+        key_bytes: 8,
+        pointed_bytes: 0,
+        filter_memory_bytes_max: u64::MAX,
+    };
     SimulatedRuns::new(policy, FILE_BYTES, lists, keys, ROOM)
 }
 
@@ -456,7 +461,7 @@ fn a_first_flush_and_an_ingest_do_not_both_come_in() {
         assert!(flush.is_bottom && flush.taken.is_empty(), "{policy}: {flush:?}");
         let part = Part {
             range: Range::all(),
-            fragment: CountedFile { counts: Counted::new(7, 0.5), tree: None },
+            fragment: CountedFile { counts: Counted::new(7, 0.5), tree: None, pointed_bytes: 0 },
             portion: Portion { bytes: 100, records: 10 },
             is_bottom: false,
         };

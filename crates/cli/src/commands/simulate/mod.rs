@@ -77,6 +77,9 @@ struct TreeArgs {
     /// Filter memory for each key of each list
     #[arg(long, value_name = "BITS")]
     filter_bits: Option<u32>,
+    /// Keep values of at least this many bytes apart from their keys
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..))]
+    values_apart: Option<u32>,
 }
 
 /// What times are predicted from.
@@ -157,7 +160,8 @@ fn forecast(
 ) -> Result<Forecast, Failure> {
     let table = table(args, layout, options);
     let usage = |error: Error| Failure::Usage(error.to_string());
-    let simulation = Simulation::new(options.clone(), table, load, rates(args, layout)).map_err(usage)?;
+    let rates = rates(args, layout, load.listed_bytes(&table));
+    let simulation = Simulation::new(options.clone(), table, load, rates).map_err(usage)?;
     let bar = match common.form() == Form::Text && !common.is_quiet() && std::io::stderr().is_terminal() {
         true => ProgressBar::new(args.records).with_style(
             ProgressStyle::with_template("{bar:32} {percent} %, {eta} left")
@@ -191,11 +195,12 @@ fn table(args: &SimulateArgs, layout: Layout, options: &Options) -> TableOptions
     tree.lists_max = lists_max.unwrap_or(tree.lists_max);
     tree.repeats_max = repeats_max.unwrap_or(tree.repeats_max);
     table.filter_bits_per_key = filter_bits.unwrap_or(table.filter_bits_per_key);
+    table.apart_bytes_min = args.tree.values_apart;
     table
 }
 
-fn rates(args: &SimulateArgs, layout: Layout) -> Rates {
-    let usual = Rates::measured(layout, args.record);
+fn rates(args: &SimulateArgs, layout: Layout, record_bytes: u64) -> Rates {
+    let usual = Rates::measured(layout, record_bytes);
     let MachineArgs { write_bandwidth, cpu_nanoseconds, cores } = args.machine;
     Rates {
         device_bytes_per_second: write_bandwidth.map_or(usual.device_bytes_per_second, |bytes| bytes as f64),

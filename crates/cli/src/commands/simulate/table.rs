@@ -108,6 +108,9 @@ impl Table<'_> {
         row(f, "space amplification", format_args!("{now:.2}, at most {peak:.2}"))?;
         let (now, peak) = (human(end.disk_bytes), human(end.disk_bytes_peak));
         row(f, "disk", format_args!("{now}, at most {peak}, {} list files", thousands(end.list_files)))?;
+        if end.value_file_bytes > 0 {
+            row(f, "  value files", human(end.value_file_bytes))?;
+        }
         if self.0.distinct_keys.is_some() {
             row(f, "records in lists for each key", format_args!("{:.2}", end.repeats))?;
         }

@@ -86,7 +86,7 @@ impl SimulatedRuns {
         let live = CountedTree::live_bytes(self.inventory.model(), records as f64);
         Part {
             range: part.range.clone(),
-            fragment: CountedFile { counts, tree },
+            fragment: CountedFile { counts, tree, ..part.fragment },
             portion: Portion { bytes: live, records },
             is_bottom: part.is_bottom && is_bottom,
         }

@@ -12,6 +12,8 @@ use crate::inventory::ListModel;
 pub(crate) struct CountedFile {
     pub(in super::super) counts: Counted,
     pub(in super::super) tree: Option<CountedTree>,
+    /// Of each record, elsewhere.
+    pub(in super::super) pointed_bytes: u64,
 }
 
 /// A tree's counts.
@@ -45,6 +47,10 @@ impl Fragment for CountedFile {
 
     fn grown_bytes(&self) -> Option<u64> {
         self.tree.map(|tree| tree.bytes)
+    }
+
+    fn pointed_bytes(&self, records: u64) -> u64 {
+        self.pointed_bytes.saturating_mul(records)
     }
 }
 

@@ -32,7 +32,13 @@ impl Load {
             codec: Codec::None,
             apart_bytes_min: None,
         };
-        let lists = ListModel { options, record_bytes, key_bytes: 8, filter_memory_bytes_max: u64::MAX };
+        let lists = ListModel {
+            options,
+            record_bytes,
+            key_bytes: 8,
+            pointed_bytes: 0,
+            filter_memory_bytes_max: u64::MAX,
+        };
         let records = BYTES / record_bytes;
         let keys = if units == 0 { Keys::Unique } else { Keys::DrawnFrom(units * records) };
         let runs = SimulatedRuns::new(policy.parse().unwrap(), BYTES, lists, keys, ROOM);

@@ -9,7 +9,7 @@ use forebay_base::limits::KEY_BYTES_MAX;
 use super::known::{Known, TOGETHER};
 use super::order::in_order;
 use super::parts::Parts;
-use super::words::{KEYS_MAX, Words};
+use super::words::{KEYS_MAX, Words, width};
 use super::{Kind, Lane, Rows};
 use crate::compressed::SEED;
 use crate::function::Function;
@@ -128,6 +128,9 @@ impl Front {
         self.parts = Parts::new(functions, lanes);
         // States that grow by rows are merged where there is room for them.
         let is_held = self.parts.are_counted() && keys.len() <= KEYS_MAX;
+        // What is made of rows that are looked at together is a part of the table's memory, too.
+        let row_bytes = size_of::<u64>() * (width(keys.iter().copied()) + functions.len() + 1);
+        self.rows_max = self.rows_max.min(self.bytes_max / SOME_SHARE / row_bytes).max(1);
         self.passes_by = if is_held { 0 } else { u64::MAX };
         self.parts.resize(1);
     }

@@ -41,12 +41,17 @@ fn words_of(kind: Kind) -> usize {
     if kind == Kind::Bytes { 2 } else { 1 }
 }
 
+/// How many words a row has with keys of these kinds.
+pub(super) fn width(keys: impl Iterator<Item = Kind>) -> usize {
+    1 + keys.map(words_of).sum::<usize>()
+}
+
 impl Words {
     /// Puts the words of these rows in place of those of others; any for rows of group 0.
     pub(super) fn fill(&mut self, rows: &Rows<'_>, groups: &[u32]) {
         debug_assert!(rows.keys().len() <= KEYS_MAX, "a bit for each");
         debug_assert_eq!(groups.len(), rows.len(), "each row has a group or none");
-        self.width = 1 + rows.keys().iter().map(|lane| words_of(lane.kind())).sum::<usize>();
+        self.width = width(rows.keys().iter().map(Lane::kind));
         self.rows.clear();
         self.rows.resize(rows.len() * self.width, 0);
         self.dictionaries.resize_with(rows.keys().len(), Default::default);

@@ -13,7 +13,7 @@
 use forebay_base::merge::Cursor;
 use forebay_base::{Error, Record, Result};
 use forebay_env::sync::atomic::Ordering;
-use forebay_env::sync::{Arc, Mutex, RwLockReadGuard};
+use forebay_env::sync::{Arc, Mutex, RwLock, RwLockReadGuard};
 use forebay_env::yield_point;
 
 use super::CompressedAggregator;
@@ -60,6 +60,16 @@ impl Published {
     /// Whether a part's states are not among what was spilled.
     pub(super) fn lacks(&self, part: &Part) -> bool {
         part.number > self.number
+    }
+}
+
+/// What readers see while a spill is published. It is dropped only where that panics: what was before is all there is
+/// then.
+struct View<'p>(&'p RwLock<Published>);
+
+impl Drop for View<'_> {
+    fn drop(&mut self) {
+        self.0.write().before = None;
     }
 }
 
@@ -142,7 +152,9 @@ impl<A: Aggregate> CompressedAggregator<A> {
         published.before = written.before();
         if published.before.is_some() {
             drop(published);
+            let view = View(&self.published);
             let outcome = written.publish();
+            std::mem::forget(view);
             yield_point("a spill is published");
             published = self.published.write();
             published.before = None;

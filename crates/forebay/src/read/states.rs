@@ -18,6 +18,7 @@ use crate::versions::{TableState, Versions, View};
 
 /// What all pieces together may take of the memory limit.
 const PIECES_PART: u64 = 16;
+const PIECE_BYTES_MIN: usize = 16 << 10;
 
 /// See the module. It walks as the table was when it was made; after an error there is no more.
 pub(crate) struct States {
@@ -109,7 +110,13 @@ impl States {
         self.next = range.high.clone();
         let pieces_bytes = self.versions.context.options.memory_limit_bytes / PIECES_PART;
         let piece_bytes = (pieces_bytes as usize / sources.len().max(1)).min(STEP_BYTES);
-        Source::seek_all(sources.iter_mut(), None, Direction::Forward, Pace::steady(piece_bytes))?;
+        // Where others walk, too, or pieces would be short, it reads as any other scan.
+        let is_crowded = self.versions.context.metrics.memory.exceeds(Owner::Scanning, PIECES_PART);
+        let pace = match piece_bytes < PIECE_BYTES_MIN || is_crowded {
+            true => Pace::default(),
+            false => Pace::steady(piece_bytes),
+        };
+        Source::seek_all(sources.iter_mut(), None, Direction::Forward, pace)?;
         sources.retain(|source| source.prefix().is_some());
         self.standing.resize(sources.iter().map(Source::memory_bytes).sum::<usize>() as u64);
         let shape = sources.iter().fold(Shape::Unknown, |shape, source| shape.join(source.shape()));

@@ -371,7 +371,7 @@ impl<F: Fragment> RunSet<F> {
 impl<F: Fragment> Run<F> {
     /// Its bytes, and those of values that stand elsewhere.
     pub(super) fn whole_bytes(&self) -> u64 {
-        self.parts.iter().map(|part| part.whole_bytes()).sum()
+        self.parts.iter().fold(0, |sum, part| sum.saturating_add(part.whole_bytes()))
     }
 }
 

@@ -38,6 +38,9 @@ pub(super) fn fetch(wanted: &[(&ListFile, usize)]) -> Result<Vec<Arc<Page>>> {
     .collect()
 }
 
+/// All pages that are read before their turn take no more than this.
+const AHEAD_BYTES_MAX: usize = 256 << 10;
+
 /// Pages that were read before their turn.
 pub(super) type Ahead<'a> = Vec<(&'a ListFile, usize, Arc<Page>)>;
 
@@ -47,7 +50,15 @@ pub(super) fn fetch_ahead<'a>(candidates: &[Candidate<'a>]) -> Ahead<'a> {
     let is_first = |&at: &usize| at == 0 || !std::ptr::eq(candidates[at - 1].list, candidates[at].list);
     let firsts = (0..candidates.len()).filter(is_first).map(|at| &candidates[at]);
     let numbered = firsts.filter_map(|first| Some((first.list, first.page_number()?)));
-    let wanted: Vec<_> = numbered.filter(|(list, number)| list.cached(*number).is_none()).collect();
+    let mut room = AHEAD_BYTES_MAX;
+    let mut fits = |list: &ListFile, number: usize| {
+        let page_bytes = list.body().map_or(usize::MAX, |body| body.index.extent(number).1);
+        let left = room.checked_sub(page_bytes);
+        room = left.unwrap_or(room);
+        left.is_some()
+    };
+    let wanted: Vec<_> =
+        numbered.filter(|(list, number)| list.cached(*number).is_none() && fits(list, *number)).collect();
     debug_assert!(wanted.len() <= candidates.len(), "a page of each list at most");
     if wanted.len() < 2 {
         return Vec::new();

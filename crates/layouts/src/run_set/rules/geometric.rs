@@ -75,7 +75,7 @@ pub(super) fn next<F: Fragment>(
         if at > first && place < place_of(set, &places, at) {
             return fit(set, first, at, place.min(run.level), is_free);
         }
-        sum += run.whole_bytes();
+        sum = run.whole_bytes().saturating_add(sum);
         place = places.first_for(sum).max(least);
     }
     fit(set, first, set.runs.len(), place, is_free)

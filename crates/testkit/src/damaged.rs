@@ -21,6 +21,7 @@ impl Harness {
 
     fn ask_each(&mut self, loses_the_end: bool) -> Result<()> {
         let sequence = self.opened().recovered;
+        self.adopt_unknown(sequence);
         let is_known = self.model.may_end_at(sequence);
         assert!(is_known || loses_the_end, "damage took records: {sequence} is the last");
         if !is_known {

@@ -101,6 +101,7 @@ impl Harness {
     pub fn twin(&self, env: Env, dir: &Path, model: Model) -> Self {
         let mut twin = Self::closed(env, self.config.clone(), dir);
         (twin.model, twin.wall) = (model, self.wall.clone());
+        twin.unknown_max = self.unknown_max;
         (twin.highest, twin.slack_milliseconds) = (self.highest, self.slack_milliseconds);
         twin
     }

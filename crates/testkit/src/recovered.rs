@@ -22,14 +22,7 @@ impl Harness {
     /// Returns the number of the last record.
     pub fn recovered(&mut self, loss: Durability) -> Result<u64> {
         let sequence = self.opened().recovered;
-        // Those of this opening came behind.
-        let unknown_max = self.unknown_max.saturating_sub(OWN_RECORDS_MAX);
-        for model in [Some(&mut self.model), self.other.as_mut()].into_iter().flatten() {
-            let last = model.last_sequence();
-            if (last + 1..=last + unknown_max).contains(&sequence) {
-                model.adopt(sequence, Vec::new());
-            }
-        }
+        self.adopt_unknown(sequence);
         if let Some(other) = &self.other
             && !self.fits(&self.model, sequence, loss)?
             && self.fits(other, sequence, loss)?
@@ -46,6 +39,18 @@ impl Harness {
         self.adopt();
         self.assert_savepoints();
         Ok(sequence)
+    }
+
+    /// Where recovery ended among records that openings before this one wrote of their own, they are known from here on.
+    pub(crate) fn adopt_unknown(&mut self, sequence: u64) {
+        // Those of this opening came behind.
+        let unknown_max = self.unknown_max.saturating_sub(OWN_RECORDS_MAX);
+        for model in [Some(&mut self.model), self.other.as_mut()].into_iter().flatten() {
+            let last = model.last_sequence();
+            if (last + 1..=last + unknown_max).contains(&sequence) {
+                model.adopt(sequence, Vec::new());
+            }
+        }
     }
 
     pub(crate) fn assert_savepoints(&self) {

@@ -1,7 +1,8 @@
 //! Counting more groups than memory holds, in a tree of its own and by an external sort:
-//! `groups_beyond_memory [KIND [ADDS [GROUPS [MEMORY_MIB [GETS [FINALIZES]]]]]]`. `KIND` is `tree` or `sort`; groups have
-//! keys of 16 bytes and come evenly. Between adds there are so many gets of the tree, and it is finalised so often. It
-//! tells what an add costs, of time and of processor time, what gets read and how long they took, and checks the sum.
+//! `groups_beyond_memory [KIND [ADDS [GROUPS [MEMORY_MIB [GETS [FINALIZES [SHOWS]]]]]]]`. `KIND` is `tree` or `sort`;
+//! groups have keys of 16 bytes and come evenly. Spread over the adds there are so many gets, of the tree alone; it is
+//! finalised so often, and finalised and all of it shown so often; in the end it is shown once more. It tells what that
+//! costs, of time and of processor time, what gets read and how long they took, and checks the sum.
 
 #![expect(clippy::disallowed_methods, reason = "a program that measures, on the machine's own files")]
 
@@ -43,32 +44,54 @@ fn peak_mib() -> u64 {
     line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0) >> 10
 }
 
-/// What gets have cost.
+/// What gets have cost: how long each took, and how often it read.
 #[derive(Default)]
-struct Gets {
-    reads: Vec<u64>,
-    times: Vec<Duration>,
-}
+struct Gets(Vec<(Duration, u64)>);
 
 impl Gets {
     fn tell(mut self) {
-        if self.reads.is_empty() {
-            return;
-        }
-        self.reads.sort_unstable();
-        self.times.sort_unstable();
-        let mean = self.reads.iter().sum::<u64>() as f64 / self.reads.len() as f64;
-        let part = |of: usize, part: usize| of * part / 1000;
-        let (last, count) = (self.reads.len() - 1, self.reads.len());
+        let part = |part: usize| self.0.len() * part / 1000;
+        let (middle, high) = (part(500), part(990));
+        let mut reads: Vec<u64> = self.0.iter().map(|(_, reads)| *reads).collect();
+        reads.sort_unstable();
+        self.0.sort_unstable();
+        let Some((longest, longest_reads)) = self.0.last() else { return };
         println!(
-            "gets: {count}, device reads {mean:.3} on average, {} at p99, {} at most; {:?} at p50, {:?} at p99, {:?} at \
-             most",
-            self.reads[part(last, 990)],
-            self.reads[last],
-            self.times[part(last, 500)],
-            self.times[part(last, 990)],
-            self.times[last]
+            "gets: {}, device reads {:.3} on average, {} at p99, {} at most; {:?} at p50, {:?} at p99, {longest:?} at \
+             most, with {longest_reads} reads",
+            reads.len(),
+            reads.iter().sum::<u64>() as f64 / reads.len() as f64,
+            reads[high],
+            reads[reads.len() - 1],
+            self.0[middle].0,
+            self.0[high].0,
         );
+    }
+}
+
+/// How long something took, of time and of processor time.
+#[derive(Default)]
+struct Cost {
+    times: u64,
+    time: Duration,
+    processor: Duration,
+}
+
+impl Cost {
+    fn add<T>(&mut self, act: impl FnOnce() -> T) -> T {
+        let (started, before) = (Instant::now(), processor_time());
+        let outcome = act();
+        self.times += 1;
+        self.time += started.elapsed();
+        self.processor += processor_time() - before;
+        outcome
+    }
+
+    fn tell(&self, what: &str) {
+        let (time, processor) = (self.time.as_secs_f64(), self.processor.as_secs_f64());
+        if self.times > 0 {
+            println!("{what} {} times: {time:.2} s, {processor:.2} s of processor time", self.times);
+        }
     }
 }
 
@@ -78,6 +101,7 @@ struct Work {
     memory_bytes: usize,
     gets: u64,
     finalizes: u64,
+    shows: u64,
 }
 
 impl Work {
@@ -85,69 +109,62 @@ impl Work {
         mix(add) % self.groups
     }
 
-    fn run_sort(&self, mut groups: impl Aggregator<Count>) -> Result<()> {
-        let (started, before) = (Instant::now(), processor_time());
-        for add in 0..self.adds {
-            groups.add(&key_of(self.group(add)), ())?;
-        }
-        groups.finalize()?;
-        self.tell("added and finalised", started, before);
-        self.show(&groups)
+    /// Whether what is done so often is due behind this add.
+    fn is_due(&self, add: u64, times: u64) -> bool {
+        let every = self.adds / times.max(1);
+        times > 0 && add % every == every - 1
     }
 
-    fn run_tree(&self, groups: &mut CompressedAggregator<Count>) -> Result<()> {
-        let (started, before) = (Instant::now(), processor_time());
-        let (mut gets, mut finalizing) = (Gets::default(), (Duration::ZERO, Duration::ZERO));
-        let (get_every, finalize_every) = (self.adds / self.gets.max(1), self.adds / self.finalizes.max(1));
-        for add in 0..self.adds {
-            Aggregator::add(groups, &key_of(self.group(add)), ())?;
-            if self.gets > 0 && add % get_every == get_every - 1 {
-                let key = key_of(self.group(mix(add) % add));
-                let (reads, started) = (groups.device_reads(), Instant::now());
-                assert!(groups.get(&key)?.is_some(), "what was added is there");
-                gets.times.push(started.elapsed());
-                gets.reads.push(groups.device_reads() - reads);
+    fn run<G: Aggregator<Count>>(&self, groups: &mut G, device_reads: impl Fn(&G) -> u64) -> Result<()> {
+        let (mut all, mut finalizing, mut showing) = (Cost::default(), Cost::default(), Cost::default());
+        let mut gets = Gets::default();
+        all.add(|| -> Result<()> {
+            for add in 0..self.adds {
+                groups.add(&key_of(self.group(add)), ())?;
+                if self.is_due(add, self.gets) {
+                    let key = key_of(self.group(mix(add) % add));
+                    let (reads, started) = (device_reads(groups), Instant::now());
+                    assert!(groups.get(&key)?.is_some(), "what was added is there");
+                    gets.0.push((started.elapsed(), device_reads(groups) - reads));
+                }
+                if self.is_due(add, self.finalizes) {
+                    finalizing.add(|| groups.finalize())?;
+                }
+                if self.is_due(add, self.shows) {
+                    showing.add(|| {
+                        groups.finalize()?;
+                        self.show(groups, add + 1)
+                    })?;
+                }
             }
-            if add % finalize_every == finalize_every - 1 {
-                let (started, before) = (Instant::now(), processor_time());
-                CompressedAggregator::finalize(groups)?;
-                finalizing.0 += started.elapsed();
-                finalizing.1 += processor_time() - before;
-            }
-        }
-        self.tell("added and finalised", started, before);
+            Ok(())
+        })?;
+        let (time, processor) = (all.time.as_secs_f64(), all.processor.as_secs_f64());
         println!(
-            "finalised {} times: {:.2} s, {:.2} s of processor time",
-            self.finalizes,
-            finalizing.0.as_secs_f64(),
-            finalizing.1.as_secs_f64()
-        );
-        gets.tell();
-        self.show(groups)
-    }
-
-    fn tell(&self, what: &str, started: Instant, before: Duration) {
-        let (time, processor) = (started.elapsed(), processor_time() - before);
-        println!(
-            "{what}: {:.2} s, {:.2} s of processor time: {:.3} us an add; {:.1} million a second; peak {} MiB",
-            time.as_secs_f64(),
-            processor.as_secs_f64(),
-            processor.as_secs_f64() * 1e6 / self.adds as f64,
-            self.adds as f64 / time.as_secs_f64() / 1e6,
+            "all of it: {time:.2} s, {processor:.2} s of processor time: {:.3} us an add; {:.1} million a second; peak {} \
+             MiB",
+            processor * 1e6 / self.adds as f64,
+            self.adds as f64 / time / 1e6,
             peak_mib()
         );
+        finalizing.tell("finalised");
+        showing.tell("finalised and shown");
+        gets.tell();
+        let mut last = Cost::default();
+        let keys = last.add(|| self.show(groups, self.adds))?;
+        last.tell(&format!("{keys} groups shown"));
+        Ok(())
     }
 
-    fn show(&self, groups: &impl Aggregator<Count>) -> Result<()> {
-        let (started, before) = (Instant::now(), processor_time());
+    /// Shows all groups after so many adds. Returns how many there are.
+    fn show(&self, groups: &impl Aggregator<Count>, adds: u64) -> Result<u64> {
         let (mut keys, mut sum) = (0u64, 0);
         groups.for_each(&mut |_, state| {
             (keys, sum) = (keys + 1, sum + Count.finish(state)?);
             Ok(())
         })?;
-        assert_eq!(sum, self.adds, "each add is counted once");
-        self.tell(&format!("{keys} groups shown"), started, before);
-        Ok(())
+        assert_eq!(sum, adds, "each add is counted once");
+        Ok(keys)
     }
 }
 
@@ -161,16 +178,18 @@ fn main() -> Result<()> {
         memory_bytes: (number(64) as usize) << 20,
         gets: number(0),
         finalizes: number(1).max(1),
+        shows: number(0),
     };
     let dir = std::env::temp_dir().join(format!("forebay-groups-{}", std::process::id()));
     std::fs::create_dir_all(&dir).expect("a directory");
     if kind == "sort" {
         let order = Order::Hashed { seed: 0 };
-        work.run_sort(SortAggregator::new(Count, order, Env::real().fs, &dir, work.memory_bytes)?)?;
+        let mut groups = SortAggregator::new(Count, order, Env::real().fs, &dir, work.memory_bytes)?;
+        work.run(&mut groups, |_| 0)?;
     } else {
         let options = AggregatorOptions::default().memory_limit(work.memory_bytes);
         let mut groups = CompressedAggregator::new(Count, options.spill_to(GroupFiles::new(&dir)))?;
-        work.run_tree(&mut groups)?;
+        work.run(&mut groups, CompressedAggregator::device_reads)?;
     }
     std::fs::remove_dir_all(&dir).expect("it is there");
     Ok(())

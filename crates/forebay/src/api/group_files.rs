@@ -31,7 +31,8 @@ const WRITE_BUFFER_BYTES: u64 = 4 << 10;
 const MEMORY_PARTS: u64 = 2;
 
 /// Where an aggregator in memory goes on once that is full: in files of a directory. It can be read there at any moment,
-/// with about one device read a lookup, and finalising costs what was added since.
+/// with about one device read a lookup, and finalising costs what was added since. Who is shown all of them reads each
+/// list once, from front to back; nothing is written anew for that but what memory had.
 ///
 /// ```
 /// # let dir = std::env::temp_dir().join(format!("forebay-doc-groups-{}", std::process::id()));

@@ -59,8 +59,8 @@ fn the_files_are_shown_entry_by_entry() {
 #[test]
 fn what_is_in_the_log_only_is_counted() {
     let folder = Folder::new("log-only");
-    folder.ok_on("load db t - --batch 4", b"a\nb\nc\nd\ne\nf\n");
-    folder.ok("delete db t a");
+    // By one opening: another one for writing may put them into a list.
+    folder.ok_on("load db t - --batch 3", b"a\nb\nc\nd\ne\nf\ng\n");
     assert!(folder.ok("describe db").contains("records in the log only, of all tables: 7"));
     assert!(folder.ok("stats db").contains("all records are in the log still"));
     assert_eq!(folder.object("describe db --json")["unlisted_records"], 7);
@@ -74,7 +74,7 @@ fn what_is_in_the_log_only_is_counted() {
     assert_eq!(told.map(|name| stats[name].as_u64().unwrap()), [7, 7, 7, 0]);
     folder.ok("compact db");
     let stats = folder.object("stats db --json");
-    assert_eq!(told.map(|name| stats[name].as_u64().unwrap()), [7, 7, 0, 5]);
+    assert_eq!(told.map(|name| stats[name].as_u64().unwrap()), [7, 7, 0, 7]);
     assert_eq!(folder.object("verify db --json")["log_records"], 0);
 }
 

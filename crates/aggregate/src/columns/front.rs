@@ -105,15 +105,17 @@ impl Front {
     /// memory.
     fn some(&self, rows: &Rows<'_>, from: usize) -> usize {
         debug_assert!(from < rows.len(), "there are rows left");
-        let most = self.rows_max.min(rows.len() - from);
+        let row_bytes = self.parts.row_bytes() + size_of::<u64>() * width(rows.keys().iter().map(Lane::kind));
+        let bytes_max = self.bytes_max / SOME_SHARE;
+        let most = self.rows_max.min(rows.len() - from).min(bytes_max / row_bytes).max(1);
         let texts: Vec<_> = rows.keys().iter().filter(|lane| lane.kind() == Kind::Bytes).collect();
-        let (row_bytes, mut bytes) = (self.parts.row_bytes(), 0);
-        if texts.is_empty() && row_bytes == 0 {
+        if texts.is_empty() {
             return most;
         }
+        let mut bytes = 0;
         for at in 0..most {
             bytes += row_bytes + texts.iter().map(|lane| lane.text(from + at).len()).sum::<usize>();
-            if at > 0 && bytes > self.bytes_max / SOME_SHARE {
+            if at > 0 && bytes > bytes_max {
                 return at;
             }
         }
@@ -128,9 +130,6 @@ impl Front {
         self.parts = Parts::new(functions, lanes);
         // States that grow by rows are merged where there is room for them.
         let is_held = self.parts.are_counted() && keys.len() <= KEYS_MAX;
-        // What is made of rows that are looked at together is a part of the table's memory, too.
-        let row_bytes = size_of::<u64>() * (width(keys.iter().copied()) + functions.len() + 1);
-        self.rows_max = self.rows_max.min(self.bytes_max / SOME_SHARE / row_bytes).max(1);
         self.passes_by = if is_held { 0 } else { u64::MAX };
         self.parts.resize(1);
     }

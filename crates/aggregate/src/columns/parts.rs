@@ -64,10 +64,10 @@ impl Parts {
         }
     }
 
-    /// How many bytes are kept of each row that is read, but for numbers.
+    /// How many bytes are kept of each row that is read: of the others a number.
     pub(super) fn row_bytes(&self) -> usize {
         let by_rows = self.0.iter().filter(|part| matches!(part.kept, Kept::ByRows(_)));
-        2 * by_rows.filter_map(|part| part.state_bytes).sum::<usize>()
+        2 * by_rows.filter_map(|part| part.state_bytes).sum::<usize>() + size_of::<u64>() * self.0.len()
     }
 
     /// Has functions read rows.

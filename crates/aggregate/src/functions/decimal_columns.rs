@@ -5,6 +5,7 @@
 
 use super::decimal::Wide;
 use crate::columns::{Accumulator, Folding, Items, Lane, Rows, numbers, present, resize};
+use crate::number::POWERS;
 use crate::optional::{MISSING, PRESENT};
 
 /// The sum of integers.
@@ -86,20 +87,9 @@ fn short(text: &[u8]) -> Option<i128> {
     {
         return None;
     }
-    let size = i128::from(size) * POWERS[DIGITS as usize - behind];
+    let size = i128::from(size) * POWERS[DIGITS as usize - behind].cast_signed();
     Some(if is_negative { -size } else { size })
 }
-
-/// Those of ten.
-const POWERS: [i128; DIGITS as usize + 1] = {
-    let mut powers = [1; DIGITS as usize + 1];
-    let mut at = 1;
-    while at < powers.len() {
-        powers[at] = 10 * powers[at - 1];
-        at += 1;
-    }
-    powers
-};
 
 impl Accumulator for Texts {
     fn read(&mut self, rows: &Rows<'_>, refused: &mut Vec<u32>) {

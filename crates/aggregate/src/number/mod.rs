@@ -17,7 +17,7 @@ const DIGITS_MAX: u32 = 38;
 /// The bytes of a number.
 const BYTES: usize = 20;
 /// Those of ten.
-const POWERS: [u128; DIGITS_MAX as usize + 1] = {
+pub(crate) const POWERS: [u128; DIGITS_MAX as usize + 1] = {
     let mut powers = [1; DIGITS_MAX as usize + 1];
     let mut at = 1;
     while at < powers.len() {

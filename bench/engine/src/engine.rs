@@ -88,6 +88,8 @@ pub struct TableOptions {
     pub reclaim_interval_seconds: Option<u64>,
     /// Values of at least this many bytes are kept apart from their keys.
     pub values_apart: Option<u32>,
+    /// Whether there is a log: without one all is written at the durability `memory`.
+    pub log: Option<bool>,
 }
 
 /// Puts of one length each, back to back: key, value, key, value.

@@ -65,6 +65,9 @@ impl Kind for Forebay {
         if let Some(bytes) = setup.forebay.values_apart {
             options.push_str(&format!(", values_apart {bytes}"));
         }
+        if !has_log(setup) {
+            options.push_str(", no log");
+        }
         options
     }
 
@@ -73,6 +76,7 @@ impl Kind for Forebay {
             .memory_limit(setup.memory_bytes)
             .background_threads(setup.background_threads)
             .sync_interval(setup.sync_interval)
+            .log(has_log(setup))
             .durability(durability(setup));
         if let Some(ratio) = setup.forebay.read_compaction_ratio {
             options = options.read_compaction_ratio(ratio);
@@ -129,8 +133,13 @@ fn layout(setup: &Setup) -> Result<Layout, Failure> {
     })
 }
 
+fn has_log(setup: &Setup) -> bool {
+    setup.forebay.log.unwrap_or(true)
+}
+
 fn durability(setup: &Setup) -> forebay::Durability {
     match setup.durability {
+        _ if !has_log(setup) => forebay::Durability::Memory,
         Durability::Memory => forebay::Durability::Memory,
         Durability::Os => forebay::Durability::Os,
         Durability::Disk => forebay::Durability::Disk,

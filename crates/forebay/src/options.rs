@@ -14,7 +14,8 @@ pub struct Options {
     pub(crate) write_buffer_bytes: Option<u64>,
     pub(crate) write_buffers: Option<usize>,
     pub(crate) background_threads: Option<usize>,
-    pub(crate) durability: Durability,
+    pub(crate) durability: Option<Durability>,
+    pub(crate) log: bool,
     pub(crate) sync_interval: Duration,
     pub(crate) read_compaction_ratio: f64,
     pub(crate) keep_changes_bytes: u64,
@@ -35,7 +36,8 @@ impl Default for Options {
             write_buffer_bytes: None,
             write_buffers: None,
             background_threads: None,
-            durability: Durability::default(),
+            durability: None,
+            log: true,
             sync_interval: Duration::from_millis(100),
             read_compaction_ratio: 8.0,
             keep_changes_bytes: 0,
@@ -148,9 +150,26 @@ impl Options {
         self
     }
 
-    /// Durability of [`Table::put`](crate::Table::put) and [`Table::delete`](crate::Table::delete).
+    /// Durability of [`Table::put`](crate::Table::put) and [`Table::delete`](crate::Table::delete): [`Durability::Os`] by
+    /// default, [`Durability::Memory`] without a [log](Self::log).
     pub fn durability(mut self, durability: Durability) -> Self {
-        self.durability = durability;
+        self.durability = Some(durability);
+        self
+    }
+
+    /// Whether there is a log (the default). Without one nothing is written twice: records go to lists as write buffers
+    /// are flushed, and nowhere before. After any crash the database is as the last flush left it: of a write buffer all
+    /// batches are there or none, and only behind all of those before it. Buffers are flushed when they are full, by
+    /// [`Database::flush`](crate::Database::flush), and when the database is closed. This is for programs that can give again what was lost: put how far their input was read into a table, in the
+    /// same batch as what was read, and both are there after a crash, or neither.
+    ///
+    /// A write or a sync that asks for more gets it, and the log is written as far: batches at [`Durability::Os`] or
+    /// [`Durability::Disk`], [`Database::sync`](crate::Database::sync), and what needs records durable before they are in
+    /// lists: [`keep_changes`](Self::keep_changes), tables that keep records in memory
+    /// ([`Layout::range_merge`](crate::Layout::range_merge)), and values that are kept apart, which are written to it
+    /// alone. It may be another at each opening.
+    pub fn log(mut self, log: bool) -> Self {
+        self.log = log;
         self
     }
 
@@ -224,6 +243,11 @@ impl Options {
     pub(crate) fn never_idle(mut self) -> Self {
         self.is_never_idle = true;
         self
+    }
+
+    /// Durability of what is written without saying which.
+    pub(crate) fn usual_durability(&self) -> Durability {
+        self.durability.unwrap_or(if self.log { Durability::default() } else { Durability::Memory })
     }
 
     pub(crate) fn validate(&self) -> Result<()> {

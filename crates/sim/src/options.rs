@@ -40,7 +40,7 @@ pub struct SimOptions {
 }
 
 /// Options that a failing history may do without.
-pub(crate) const PLAIN: [&str; 14] = [
+pub(crate) const PLAIN: [&str; 15] = [
     "faults",
     "opening",
     "process",
@@ -49,6 +49,7 @@ pub(crate) const PLAIN: [&str; 14] = [
     "reclaim",
     "apart",
     "changes",
+    "no-log",
     "read-compaction",
     "interleaving",
     "panics",
@@ -120,6 +121,7 @@ impl SimOptions {
             "reclaim" => self.config.reclaim_interval = [None; TABLES],
             "apart" => self.config.apart_bytes_min = [None; TABLES],
             "changes" => self.config.keep_changes_bytes = 0,
+            "no-log" => self.config.log = true,
             "interleaving" => self.interleaves = false,
             "panics" => self.panic_percent = 0,
             "damage" => self.damage_percent = 0,

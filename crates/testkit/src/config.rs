@@ -15,6 +15,8 @@ pub const ASIDE: usize = 2;
 
 /// Of a hundred wide draws this many have a cube and windows.
 const GROUPS_PERCENT: u32 = 30;
+/// How many databases have no log.
+const NO_LOG_PERCENT: u32 = 20;
 /// Of a hundred wide draws this many have write buffers as they are unless anything is said of them.
 const USUAL_BUFFERS_PERCENT: u32 = 15;
 /// How many those are at most.
@@ -51,6 +53,8 @@ pub struct Config {
     pub read_compaction_ratio: f64,
     /// How much of the log is kept for its changes.
     pub keep_changes_bytes: u64,
+    /// Whether there is one, or only where it is asked for.
+    pub log: bool,
     /// How many files are open at a time.
     pub open_files_max: Option<usize>,
     /// The memory limit.
@@ -114,6 +118,7 @@ impl Default for Config {
             background_threads: 2,
             read_compaction_ratio: 8.0,
             keep_changes_bytes: 0,
+            log: true,
             open_files_max: None,
             memory_limit_bytes: 1 << 20,
             keys: Keys::Mixed,
@@ -192,6 +197,7 @@ impl Config {
             merging: [Merging::ALL[rng.index(6)], Merging::ALL[rng.index(6)], Merging::None],
             deletes_states: rng.clone().fork().chance(50),
             keep_changes_bytes: [0, 30 << 10, u64::MAX][rng.index(3)],
+            log: true,
             max_space_amplification: [None; TABLES],
             reclaim_interval: [None; TABLES],
             apart_bytes_min: [None; TABLES],
@@ -233,6 +239,7 @@ impl Config {
             apart_bytes_min,
             keys,
             values,
+            log: !more.clone().fork().fork().chance(NO_LOG_PERCENT),
             write_buffer_bytes: drawn.write_buffer_bytes.filter(|_| !is_usual),
             write_buffers: drawn.write_buffers.filter(|_| !is_usual),
             aside: Some(aside),
@@ -272,6 +279,7 @@ impl Config {
             .background_threads(self.background_threads)
             .read_compaction_ratio(self.read_compaction_ratio)
             .keep_changes(self.keep_changes_bytes)
+            .log(self.log)
             .env(env.clone());
         if let Some(bytes) = self.write_buffer_bytes {
             options = options.write_buffer(bytes);

@@ -248,7 +248,7 @@ impl Harness {
     /// Lets time pass. What was written before the last sync in the background was due is durable then.
     fn wait(&mut self, milliseconds: u64) -> Result<()> {
         self.env.jobs.advance(Duration::from_millis(milliseconds));
-        if self.config.aside.is_some() && milliseconds >= 200 {
+        if self.config.log && self.config.aside.is_some() && milliseconds >= 200 {
             self.env.jobs.step_some(3000);
             if self.may_fail && self.db().durable_sequence() < self.model.last_sequence() {
                 // A write that fails is tried again a little later.

@@ -282,6 +282,7 @@ impl Database {
     /// called. All their other calls are refused with an error and change no file, even if they were under way: writes,
     /// ingests, compactions, changes of layout, tables to be made.
     pub fn close(self) -> Result<()> {
+        self.flush_for_want_of_log();
         self.shut()
     }
 
@@ -323,6 +324,14 @@ impl Database {
             Made::Nothing => closed,
             // Whatever closing says, nothing is kept.
             made => made.take_back(engine.context.gate.behind(), &engine.context.dir),
+        }
+    }
+
+    /// Leaves nothing to a log that is not to be written. Where it cannot, the log gets it.
+    fn flush_for_want_of_log(&self) {
+        let Context { options, .. } = &*self.engine.context;
+        if !options.log && !options.read_only && !self.engine.context.is_closing() {
+            let _ = self.flush();
         }
     }
 
@@ -398,7 +407,8 @@ impl Database {
 
 impl Drop for Database {
     fn drop(&mut self) {
-        // Whoever wants to know of errors calls `close`; nothing acknowledged depends on this.
+        // Whoever wants to know of errors calls `close`; nothing acknowledged depends on this. What is not in lists goes to
+        // the log, whether there is to be one or not: nobody waits for a flush where a value is dropped.
         let _ = self.shut();
     }
 }

@@ -204,7 +204,7 @@ impl Table {
 
     pub(crate) fn commit(&self, batch: &Batch) -> Result<()> {
         let payload = batch.payload(self.database_id())?;
-        self.engine.writer.write(payload, self.engine.context.options.durability).map(drop)
+        self.engine.writer.write(payload, self.engine.context.options.usual_durability()).map(drop)
     }
 
     /// All entries, in the table's own order, as of now.

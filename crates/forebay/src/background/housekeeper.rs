@@ -77,10 +77,10 @@ impl Housekeeper {
             return Ok(());
         }
         let log = self.background.context.log()?;
-        let (durable, last) = log.durable_and_last();
-        let is_due = self.sync_schedule.look(now, durable, last);
+        let (durable, due) = log.durable_and_due();
+        let is_due = self.sync_schedule.look(now, durable, due);
         let is_synced = !is_due || planted::is("background-sync-forgotten");
-        let synced = if is_synced { Ok(()) } else { log.sync_to(u64::MAX) };
+        let synced = if is_synced { Ok(()) } else { log.sync_to(due) };
         self.is_synced = synced.is_ok();
         synced.inspect_err(|_| self.sync_schedule.put_off(now, super::RETRY_AFTER))
     }

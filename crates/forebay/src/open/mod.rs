@@ -26,7 +26,7 @@ use forebay_env::{Arena, Env, FileLock, FileSystem};
 use forebay_layouts::DataFile;
 use forebay_store::buffer::ArenaPool;
 use forebay_store::log::recover::{Extent, LogFiles};
-use forebay_store::log::{Log, PreparedSegment};
+use forebay_store::log::{Log, PreparedSegment, Writes};
 use forebay_store::manifest::{AppendError, Change, Current, Edit, Manifest, Superblock};
 use forebay_store::salvage::Gaps;
 use forebay_store::{Metrics, WriteBuffer, names};
@@ -114,7 +114,7 @@ fn read(
         clear_away(fs, dir, &listing, &live, (replay.log.low.0, &read.needs(&retained)), manifest.id())?;
         superblock.keep_spare(fs, dir)?;
         take_over(&reader, &mut replay, &mut manifest, &mut read, is_noted)?;
-        let (log, active) = begin(env, &replay, &pool, &superblock, read.recovered.last_sequence)?;
+        let (log, active) = begin(&reader, &replay, &superblock, read.recovered.last_sequence)?;
         manifest.keep_tail();
         (Some(log), active, Some(manifest))
     };
@@ -214,16 +214,18 @@ fn read_log(
 
 /// The log, in the segment that is filled first, and the buffer of that.
 fn begin(
-    env: &Env,
+    reader: &Reader<'_>,
     replay: &Replay,
-    pool: &Arc<ArenaPool>,
     superblock: &Superblock,
     last_sequence: u64,
 ) -> Result<(Log, Arc<WriteBuffer>)> {
+    let Reader { env, pool, options, .. } = reader;
     let lists = &replay.lists;
     let first = PreparedSegment::first(&*env.fs, &lists.dir, lists.new_id(), pool)?;
     let active = Arc::clone(first.buffer());
-    Ok((Log::new(first, last_sequence, superblock.log_secret, Arc::clone(&lists.metrics)), active))
+    let writes = if options.log { Writes::Always } else { Writes::OnRequest };
+    let metrics = Arc::clone(&lists.metrics);
+    Ok((Log::new(first, last_sequence, writes, superblock.log_secret, metrics), active))
 }
 
 /// Makes durable what the manifest says, and that it is the one that counts, before anything is done because of it.

@@ -149,7 +149,7 @@ fn segments(versions: &Versions) -> Vec<Extent> {
         let id = buffer.segment();
         let bytes = match written {
             Some((active, bytes)) if active == id => bytes,
-            // It was active a moment ago, or will be.
+            // It was active a moment ago, or will be, or is not to be written unless somebody asks.
             Some((active, _)) if active < id => 0,
             _ => buffer.len() as u64,
         };

@@ -115,6 +115,14 @@ impl Versions {
         }
     }
 
+    /// Writes what log segments hold that stay, where nobody has asked for that so far: their buffers go.
+    pub(crate) fn write_retained(&self, mark: &LogMark) -> Result<()> {
+        match &self.context.log {
+            Some(log) if mark.kept < mark.flushed => log.write_up_to(mark.flushed.1),
+            _ => Ok(()),
+        }
+    }
+
     /// Makes the log durable up to a record. The next edit tells that it is: lists are about to rest on what it has.
     pub(crate) fn vouch(&self, sequence: u64) -> Result<()> {
         if planted::is("cut-not-vouched") {
@@ -221,12 +229,13 @@ impl VersionSetGuard<'_> {
         let last = self.retained.last_key_value().map(|(&last, _)| last);
         debug_assert!(last.is_none_or(|last| last < log.flushed.0), "what is retained is flushed");
         self.set.log = log;
-        if let Some(log_of) = &context.log {
-            log_of.forget(log.kept);
-        }
+        let written_to = context.log.as_ref().and_then(|log_of| log_of.forget(log.kept));
         let staying = self.retained.split_off(&log.kept.0);
         for (segment, retained) in std::mem::replace(&mut self.retained, staying) {
             match Arc::try_unwrap(retained.file) {
+                Ok(unread) if written_to == Some(segment) => {
+                    lists.trash.remove(&*lists.fs, unread.path.clone())
+                }
                 Ok(_nobody_reads) => self.versions.retire_segment(segment),
                 Err(read) => read.is_retired.store(true, Ordering::Release),
             }

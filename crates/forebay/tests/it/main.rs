@@ -30,6 +30,7 @@ mod log;
 mod lost_edits;
 mod memory;
 mod merging;
+mod no_log;
 mod options;
 mod order;
 mod rangemerge;

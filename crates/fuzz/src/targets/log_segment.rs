@@ -11,7 +11,7 @@ use forebay_store::buffer::{ArenaPool, Sorting, TableRows};
 use forebay_store::log::batch::{Payload, Records};
 use forebay_store::log::frame::{Header, Secret};
 use forebay_store::log::recover::{Bounds, LogFiles, Reading, Recovered, recover};
-use forebay_store::log::{Appended, Durability, Frames, Log, PreparedSegment, Refill, SegmentFile};
+use forebay_store::log::{Appended, Durability, Frames, Log, PreparedSegment, Refill, SegmentFile, Writes};
 use forebay_store::names;
 
 use crate::damage::{DIR, assert_named, bytes_of, damage, damage_in_place};
@@ -79,7 +79,7 @@ fn write(rng: &mut Rng) -> Written {
         PreparedSegment::new(file, &pool, bytes).expect("memory takes it")
     };
     let secret = Secret(rng.next_u64());
-    let log = Log::new(prepare(segments[0], 0), 0, secret, Arc::default());
+    let log = Log::new(prepare(segments[0], 0), 0, Writes::Always, secret, Arc::default());
     let mut batches = Vec::new();
     while segments.len() < 4 {
         let payload = batch(rng);

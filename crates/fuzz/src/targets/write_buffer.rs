@@ -13,7 +13,7 @@ use forebay_store::WriteBuffer;
 use forebay_store::buffer::{ArenaPool, Sorting, TableRows};
 use forebay_store::log::batch::Payload;
 use forebay_store::log::frame::Secret;
-use forebay_store::log::{Appended, Durability, Log, PreparedSegment};
+use forebay_store::log::{Appended, Durability, Log, PreparedSegment, Writes};
 
 use super::merge::Append;
 use crate::damage::DIR;
@@ -58,7 +58,7 @@ pub(crate) fn fuzz(rng: &mut Rng) {
     let pool = ArenaPool::new(1 << 20, 2);
     let first = PreparedSegment::first(&*fs, dir, 1, &pool).expect("memory takes it");
     let buffer = Arc::clone(first.buffer());
-    let log = Log::new(first, 0, secret, Arc::default());
+    let log = Log::new(first, 0, Writes::Always, secret, Arc::default());
     let rule = one_of::<Option<&dyn Combine>>(rng, &[None, Some(&Append), Some(&Add)]);
     let adds = rule.is_some_and(Combine::merges_puts);
     let rows = TableRows { table: TABLE, order: draws::order(rng), rule };

@@ -4,17 +4,21 @@
 //! 2. It is made as durable as was asked. The first writer to arrive writes for all that wait (group commit), and lets
 //!    go of the lock meanwhile; an error while writing can be retried, because the arena still has the bytes; an error
 //!    while syncing poisons the log, because the kernel may have dropped what it could not write.
+//!
+//! **Invariant:** what is in files is a beginning of what was appended, but for what was flushed.
 
 mod epoch;
 mod segments;
 mod sync;
+mod write;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use forebay_base::{Error, Result, planted, sometimes};
 use forebay_env::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use forebay_env::sync::{Condvar, Mutex, MutexGuard, Rank};
-use forebay_env::{Appender, File, yield_point};
+use forebay_env::{Appender, File};
 
 use super::batch::Payload;
 use super::durability::Durability;
@@ -24,6 +28,8 @@ use crate::buffer::WriteBuffer;
 use crate::metrics::Metrics;
 
 pub use segments::batches_of;
+use write::Unwritten;
+pub use write::Writes;
 
 /// A buffer takes at most one record for this many of its bytes, however short they are: to put a record in
 /// order takes eight bytes more, and that memory is bounded by this.
@@ -31,22 +37,9 @@ pub const RECORD_BYTES_MIN: usize = 18;
 /// A buffer takes this many range deletes at most, but for those of one batch: lookups go through all of them.
 pub(super) const RANGE_DELETES_MAX: usize = 128;
 
-/// This much is stored into mapped pages, and more written by a call. A store costs what its pages cost, and a call what
-/// eight hundred bytes of them do; from a few KiB on, calls are quicker.
-const STORE_BYTES_MAX: usize = 2 << 10;
-
 const _: () =
     assert!(RECORD_BYTES_MIN >= 2 + size_of::<u64>(), "the order over a buffer is shorter than the buffer");
 const _: () = assert!(RANGE_DELETES_MAX > 0 && frame_bytes(RECORD_BYTES_MIN) > HEADER_BYTES);
-
-/// Where a batch stands in the log.
-#[derive(Clone, Copy)]
-struct Position {
-    segment: u64,
-    end: usize,
-    /// The number of the batch's last record.
-    sequence: u64,
-}
 
 /// What became of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,8 +56,11 @@ struct Inner {
     buffer: Arc<WriteBuffer>,
     appender: Appender,
     file: Arc<dyn File>,
+    /// Sealed segments that are to be written before the active one, the oldest first.
+    unwritten: VecDeque<Unwritten>,
     /// How much of the active segment is in its file.
     written: usize,
+    /// All records up to this one are in files, or were flushed.
     written_sequence: u64,
     /// Records in the active segment.
     records: usize,
@@ -74,8 +70,8 @@ struct Inner {
     durable_sequence: u64,
     /// Earlier segments that are written and not synced, and still needed.
     unsynced: Vec<(u64, Arc<dyn File>)>,
-    /// Somebody writes without holding the lock.
-    writing: bool,
+    /// Somebody writes to this segment without holding the lock.
+    writing: Option<u64>,
     /// Somebody syncs without holding the lock. Others write meanwhile.
     syncing: bool,
     /// How many wait for either.
@@ -93,17 +89,25 @@ pub struct Log {
     epoch: AtomicU64,
     /// A buffer that has this much is full, however much it could hold.
     fill_bytes_max: AtomicUsize,
+    writes: Writes,
     secret: Secret,
     metrics: Arc<Metrics>,
 }
 
 impl Log {
     /// Goes on behind `last_sequence`, all of which is durable, in an empty segment.
-    pub fn new(first: PreparedSegment, last_sequence: u64, secret: Secret, metrics: Arc<Metrics>) -> Self {
+    pub fn new(
+        first: PreparedSegment,
+        last_sequence: u64,
+        writes: Writes,
+        secret: Secret,
+        metrics: Arc<Metrics>,
+    ) -> Self {
         let inner = Inner {
             buffer: first.buffer,
             appender: first.appender,
             file: first.file,
+            unwritten: VecDeque::new(),
             written: 0,
             written_sequence: last_sequence,
             records: 0,
@@ -111,7 +115,7 @@ impl Log {
             last_sequence,
             durable_sequence: last_sequence,
             unsynced: Vec::new(),
-            writing: false,
+            writing: None,
             syncing: false,
             waiting: 0,
             closed: false,
@@ -122,6 +126,7 @@ impl Log {
             idle: Condvar::new(),
             epoch: AtomicU64::new(0),
             fill_bytes_max: AtomicUsize::new(usize::MAX),
+            writes,
             secret,
             metrics,
         }
@@ -142,10 +147,15 @@ impl Log {
         self.inner.lock().durable_sequence
     }
 
-    /// Both at one moment.
-    pub fn durable_and_last(&self) -> (u64, u64) {
+    /// The same, and the number up to which they are to be made so in the background: of what is only written on
+    /// request that is what was.
+    pub fn durable_and_due(&self) -> (u64, u64) {
         let inner = self.inner.lock();
-        (inner.durable_sequence, inner.last_sequence)
+        let due = match self.writes {
+            Writes::Always => inner.last_sequence,
+            Writes::OnRequest => inner.written_sequence,
+        };
+        (inner.durable_sequence, due)
     }
 
     /// How often [`change_epoch`](Self::change_epoch) was called. Read it before what `change_epoch` changes.
@@ -173,13 +183,13 @@ impl Log {
             return Ok(Appended::Stale);
         }
         match self.append(&mut inner, payload, payload_sum)? {
-            Some(position) => self.make_durable(inner, position, durability).map(Appended::Done),
+            Some(sequence) => self.make_durable(inner, sequence, durability).map(Appended::Done),
             None => Ok(Appended::Full(inner.buffer.segment())),
         }
     }
 
-    /// Frames a batch into the active buffer; `None` when it does not fit there.
-    fn append(&self, inner: &mut Inner, payload: &Payload, payload_sum: u32) -> Result<Option<Position>> {
+    /// Frames a batch into the active buffer. Returns the number of its last record; `None` when it does not fit there.
+    fn append(&self, inner: &mut Inner, payload: &Payload, payload_sum: u32) -> Result<Option<u64>> {
         let offset = inner.appender.len();
         let header = Header {
             payload_sum,
@@ -218,76 +228,23 @@ impl Log {
         buffer.note(payload.notes(), offset + HEADER_BYTES, || appender.publish());
         inner.last_sequence += payload.records() as u64;
         (inner.records, inner.range_deletes) = (records, range_deletes);
-        Ok(Some(Position { segment: inner.buffer.segment(), end, sequence: inner.last_sequence }))
+        Ok(Some(inner.last_sequence))
     }
 
-    /// Makes a batch as durable as asked. Returns the number of its last record.
+    /// Makes all up to a record as durable as asked. Returns its number.
     fn make_durable<'a>(
         &'a self,
         inner: MutexGuard<'a, Inner>,
-        position: Position,
+        sequence: u64,
         durability: Durability,
     ) -> Result<u64> {
         match durability {
             Durability::Memory => {}
             Durability::Os if planted::is("os-not-written") => {}
-            Durability::Os => self.write_to(inner, position)?,
-            Durability::Disk => self.sync_from(inner, position.sequence)?,
+            Durability::Os => self.write_to(inner, sequence)?,
+            Durability::Disk => self.sync_from(inner, sequence)?,
         }
-        Ok(position.sequence)
-    }
-
-    /// Writes up to a place, unless somebody else does.
-    fn write_to<'a>(&'a self, mut inner: MutexGuard<'a, Inner>, position: Position) -> Result<()> {
-        loop {
-            inner.check()?;
-            // A segment is written to its end before the next one becomes active.
-            if inner.buffer.segment() != position.segment || inner.written >= position.end {
-                return Ok(());
-            }
-            inner = if inner.writing {
-                self.wait(inner)
-            } else if self.store(&mut inner)? {
-                inner
-            } else {
-                self.write(inner)?
-            };
-        }
-    }
-
-    /// Writes all that is appended into mapped pages of the segment, if that is little and they can be had: under the
-    /// lock, which that takes less long than to let go of it and to take it again.
-    fn store(&self, inner: &mut Inner) -> Result<bool> {
-        debug_assert!(!inner.writing, "one writes at a time");
-        let (start, end) = (inner.written, inner.appender.len());
-        let is_stored = end - start <= STORE_BYTES_MAX
-            && inner.file.store_at(start as u64, &inner.buffer.bytes()[start..end])?;
-        if is_stored {
-            self.metrics.log_bytes.add((end - start) as u64);
-            (inner.written, inner.written_sequence) = (end, inner.last_sequence);
-        }
-        Ok(is_stored)
-    }
-
-    /// Writes all that is appended, without the lock, for all who wait.
-    fn write<'a>(&'a self, mut inner: MutexGuard<'a, Inner>) -> Result<MutexGuard<'a, Inner>> {
-        let (buffer, file) = (Arc::clone(&inner.buffer), Arc::clone(&inner.file));
-        let (start, end, sequence) = (inner.written, inner.appender.len(), inner.last_sequence);
-        if start == end {
-            return Ok(inner);
-        }
-        debug_assert!(!inner.writing && start < end, "one writes at a time");
-        inner.writing = true;
-        drop(inner);
-        let unlocked = Unlocked { log: self, done: |inner| inner.writing = false };
-        yield_point("log is written");
-        let outcome = file.write_at(start as u64, &buffer.bytes()[start..end]);
-        let mut inner = unlocked.over();
-        outcome?;
-        debug_assert_eq!(inner.written, start, "nobody else has written meanwhile");
-        self.metrics.log_bytes.add((end - start) as u64);
-        (inner.written, inner.written_sequence) = (end, sequence);
-        Ok(inner)
+        Ok(sequence)
     }
 
     /// Waits until somebody has written or synced.
@@ -349,6 +306,7 @@ impl Inner {
         let Self { durable_sequence: durable, written_sequence: written, last_sequence: last, .. } = *self;
         debug_assert!(durable <= written && written <= last, "{durable}, {written}, {last}");
         debug_assert!(self.written <= self.appender.len(), "what is written was appended");
+        debug_assert!(self.unwritten.is_empty() || self.written == 0, "segments are written in order");
         match &self.poison {
             Some(cause) => Err(Error::Poisoned(cause.clone())),
             None => Ok(()),

@@ -201,7 +201,7 @@ impl<A: Aggregate> Cube<A> {
     }
 
     fn durability(&self) -> Durability {
-        self.parts.declared.table().engine.context.options.durability
+        self.parts.declared.table().engine.context.options.usual_durability()
     }
 
     /// The cube as it is now.

@@ -198,7 +198,9 @@ impl<A: Aggregate> Windows<A> {
     pub fn add(&self, time: u64, key: impl AsRef<[u8]>, value: A::Input<'_>) -> Result<()> {
         let mut batch = self.batch();
         batch.add(time, key, value)?;
-        batch.commit_as(crate::Batch::new(), self.parts.engine.context.options.durability, None).map(drop)
+        batch
+            .commit_as(crate::Batch::new(), self.parts.engine.context.options.usual_durability(), None)
+            .map(drop)
     }
 
     fn now(&self) -> WindowsSnapshot<A> {

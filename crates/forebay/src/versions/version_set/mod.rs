@@ -259,7 +259,7 @@ impl VersionSetGuard<'_> {
         debug_assert!(change.files.is_empty() || !change.edits.is_empty(), "an edit names what is new");
         if change.edits.is_empty() && (log.kept, log.low) == (self.log.kept, self.log.low) {
             self.log_is_ahead = true;
-            return Ok(());
+            return self.versions.write_retained(&log);
         }
         if !change.files.is_empty() {
             self.versions.context.sync_dir()?;

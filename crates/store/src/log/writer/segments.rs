@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use forebay_base::Result;
 
+use super::write::{Unwritten, Writes};
 use super::{Log, RECORD_BYTES_MIN};
 use crate::buffer::WriteBuffer;
 use crate::log::batch::Payload;
@@ -27,7 +28,8 @@ impl Log {
         publish: impl FnOnce(&Arc<WriteBuffer>),
     ) -> Result<()> {
         let mut inner = self.inner.lock();
-        while inner.writing {
+        // To one that is sealed and is to be written yet others may write.
+        while inner.writing == Some(segment) {
             inner = self.wait(inner);
         }
         inner.check()?;
@@ -39,31 +41,48 @@ impl Log {
             "the next segment is a new one"
         );
         let (start, end) = (inner.written, inner.appender.len());
-        inner.file.write_at(start as u64, &inner.buffer.bytes()[start..end])?;
-        self.metrics.log_bytes.add((end - start) as u64);
-        inner.written_sequence = inner.last_sequence;
+        let is_written = self.writes == Writes::Always || start == end;
+        if self.writes == Writes::Always {
+            inner.file.write_at(start as u64, &inner.buffer.bytes()[start..end])?;
+            self.metrics.log_bytes.add((end - start) as u64);
+            inner.written_sequence = inner.last_sequence;
+        }
         publish(&next.buffer);
-        let sealed = std::mem::replace(&mut inner.file, next.file);
-        inner.unsynced.push((segment, sealed));
-        (inner.buffer, inner.appender, inner.written) = (next.buffer, next.appender, 0);
+        let file = std::mem::replace(&mut inner.file, next.file);
+        let buffer = std::mem::replace(&mut inner.buffer, next.buffer);
+        if is_written {
+            inner.unsynced.push((segment, file));
+        } else {
+            let sequence = inner.last_sequence;
+            inner.unwritten.push_back(Unwritten { buffer, file, written: start, sequence });
+        }
+        (inner.appender, inner.written) = (next.appender, 0);
         (inner.records, inner.range_deletes) = (0, 0);
         Ok(())
     }
 
     /// Segments below this one are not needed any more, for what they hold, up to this record, is durable elsewhere:
-    /// nobody syncs them. Else their handles, and with them the space of those that are removed, would stay until the
-    /// next sync.
-    pub fn forget(&self, (below, sequence): (u64, u64)) {
+    /// nobody writes or syncs them. Else their handles, and with them the space of those that are removed, would stay
+    /// until the next sync. Returns the one among them that somebody is just writing to: its file is to have no other
+    /// use.
+    pub fn forget(&self, (below, sequence): (u64, u64)) -> Option<u64> {
+        let mut gone = Vec::new();
         let mut inner = self.inner.lock();
-        debug_assert!(sequence <= inner.written_sequence, "sealed segments are written");
+        debug_assert!(sequence <= inner.last_sequence, "what is durable was appended");
         inner.unsynced.retain(|(segment, _)| *segment >= below);
+        while inner.unwritten.front().is_some_and(|sealed| sealed.buffer.segment() < below) {
+            // Let go of once the lock is.
+            gone.extend(inner.unwritten.pop_front());
+        }
+        inner.written_sequence = inner.written_sequence.max(sequence);
         inner.durable_sequence = inner.durable_sequence.max(sequence);
+        inner.writing.filter(|&segment| segment < below)
     }
 
-    /// The active segment, and how much of it is in its file.
+    /// The first segment that is not written whole, the active one at the latest, and how much of it is in its file.
     pub fn written(&self) -> (u64, u64) {
-        let inner = self.inner.lock();
-        (inner.buffer.segment(), inner.written as u64)
+        let first = self.inner.lock().first_unwritten();
+        (first.buffer.segment(), first.written as u64)
     }
 
     /// The active buffer's segment id.

@@ -6,7 +6,7 @@ use forebay_base::{Result, planted};
 use forebay_env::sync::MutexGuard;
 use forebay_env::yield_point;
 
-use super::{Inner, Log, Position, Unlocked};
+use super::{Inner, Log, Unlocked};
 use crate::log::Durability;
 
 impl Log {
@@ -14,8 +14,8 @@ impl Log {
     pub fn make_all_durable(&self, durability: Durability) -> Result<u64> {
         let inner = self.inner.lock();
         inner.check()?;
-        let (segment, end, sequence) = (inner.buffer.segment(), inner.appender.len(), inner.last_sequence);
-        self.make_durable(inner, Position { segment, end, sequence }, durability)
+        let sequence = inner.last_sequence;
+        self.make_durable(inner, sequence, durability)
     }
 
     /// Returns once every record up to `sequence` survives a power loss.
@@ -32,7 +32,7 @@ impl Log {
                 return Ok(());
             }
             let written = inner.written_sequence >= sequence;
-            inner = if inner.syncing || !written && inner.writing {
+            inner = if inner.syncing || !written && inner.writing.is_some() {
                 self.wait(inner)
             } else if written {
                 self.sync(inner)?
@@ -44,9 +44,11 @@ impl Log {
 
     /// Syncs all that is written. Writers go on: a background sync must not stop them.
     fn sync<'a>(&'a self, mut inner: MutexGuard<'a, Inner>) -> Result<MutexGuard<'a, Inner>> {
-        let mut files: Vec<_> = inner.unsynced.iter().map(|(_, file)| Arc::clone(file)).collect();
+        let (segments, mut files): (Vec<_>, Vec<_>) = inner.unsynced.iter().cloned().unzip();
+        // Of one that is sealed some may be written: the first, if any. It stays, for what is not.
+        files.extend(inner.unwritten.front().map(|sealed| Arc::clone(&sealed.file)));
         files.push(Arc::clone(&inner.file));
-        let (sequence, active) = (inner.written_sequence, inner.buffer.segment());
+        let sequence = inner.written_sequence;
         debug_assert!(!inner.syncing, "one syncs at a time");
         inner.syncing = true;
         drop(inner);
@@ -60,7 +62,7 @@ impl Log {
         self.metrics.log_syncs.add(files.len() as u64);
         match outcome {
             Ok(()) => {
-                inner.unsynced.retain(|(segment, _)| *segment >= active);
+                inner.unsynced.retain(|(segment, _)| !segments.contains(segment));
                 inner.durable_sequence = inner.durable_sequence.max(sequence);
                 Ok(inner)
             }
@@ -81,7 +83,7 @@ impl Log {
         }
         self.sync_to(u64::MAX)?;
         let mut inner = self.inner.lock();
-        while inner.writing || inner.syncing {
+        while inner.writing.is_some() || inner.syncing {
             inner = self.wait(inner);
         }
         debug_assert!(inner.written == inner.appender.len() && inner.durable_sequence == inner.last_sequence);

@@ -6,8 +6,9 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::args::Common;
 use crate::commands::{
-    aggregate, bench, changes, checkpoint, compact, completions, delete, describe, destroy, dump, get,
-    layout, load, man, put, rescue, rollback, savepoint, savepoints, scan, simulate, stats, verify,
+    aggregate, backup, backups, bench, changes, checkpoint, compact, completions, delete, describe, destroy,
+    dump, get, layout, load, man, put, rescue, restore, rollback, savepoint, savepoints, scan, simulate,
+    stats, verify,
 };
 use crate::failure::Failure;
 
@@ -56,6 +57,9 @@ pub(crate) enum Command {
     Compact(compact::CompactArgs),
     Layout(layout::LayoutArgs),
     Checkpoint(checkpoint::CheckpointArgs),
+    Backup(backup::BackupArgs),
+    Backups(backups::BackupsArgs),
+    Restore(restore::RestoreArgs),
     Savepoint(savepoint::SavepointArgs),
     Savepoints(savepoints::SavepointsArgs),
     Rollback(rollback::RollbackArgs),
@@ -85,6 +89,9 @@ pub(crate) fn run(line: &Cli) -> Result<(), Failure> {
         Command::Compact(args) => compact::run(args, &args.writing.of(common)),
         Command::Layout(args) => layout::run(args, &args.writing.of(common)),
         Command::Checkpoint(args) => checkpoint::run(args, &args.writing.of(common)),
+        Command::Backup(args) => backup::run(args, &args.writing.of(common)),
+        Command::Backups(args) => backups::run(args, common),
+        Command::Restore(args) => restore::run(args, common),
         Command::Savepoint(args) => savepoint::run(args, &args.writing.of(common)),
         Command::Savepoints(args) => savepoints::run(args, &args.reading.of(common)),
         Command::Rollback(args) => rollback::run(args, &args.writing.of(common)),

@@ -52,10 +52,11 @@ mod versions;
 mod write;
 
 pub use api::{
-    Aggregating, Aggregator, AggregatorScan, AggregatorSnapshot, Batch, Cube, CubeBatch, CubeBuilder,
-    CubeScan, CubeSnapshot, Database, Description, Expired, GroupFiles, KeyBounds, MergeRule, OrderedTable,
-    Period, Rescue, RescueReport, RescuedTable, Scan, Snapshot, Stats, Table, TableBuilder, TableDescription,
-    TableStats, Tiers, ValueStats, Windows, WindowsBatch, WindowsBuilder, WindowsScan, WindowsSnapshot,
+    Aggregating, Aggregator, AggregatorScan, AggregatorSnapshot, Backup, Backups, Batch, Cube, CubeBatch,
+    CubeBuilder, CubeScan, CubeSnapshot, Database, Description, Expired, GroupFiles, KeyBounds, MergeRule,
+    OrderedTable, Period, Rescue, RescueReport, RescuedTable, Scan, Snapshot, Stats, Table, TableBuilder,
+    TableDescription, TableStats, Taken, Tiers, ValueStats, Windows, WindowsBatch, WindowsBuilder,
+    WindowsScan, WindowsSnapshot,
 };
 pub use changes::{Change, ChangeBatch, Changes, Operation};
 pub use forebay_base::codec::Codec;
@@ -65,7 +66,7 @@ pub use forebay_layouts::{Keep, Layout, TableOptions};
 pub use forebay_layouts::{LevelDescription, NodeDescription};
 pub use forebay_store::log::Durability;
 pub use forebay_store::metrics::Percentiles;
-pub use history::SavepointStats;
+pub use history::{Checkpoint, CheckpointFile, SavepointStats};
 pub use memory::Memory;
 pub use open::{Damage, Dumped, DumpedEntry, VerifyReport};
 pub use options::Options;

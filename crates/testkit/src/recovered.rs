@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use forebay::{Database, Durability, Result};
+use forebay::{Backups, Database, Durability, Result};
 use forebay_env::FileSystem;
 
 use crate::check::{View, holds};
@@ -86,7 +86,7 @@ impl Harness {
         names
     }
 
-    /// Copies the database. Returns where to, and what the copy must hold.
+    /// Copies the database, every other time by a backup. Returns where to, and what the copy must hold.
     pub(crate) fn checkpoint(&mut self) -> Result<(PathBuf, Model)> {
         let fs = Arc::clone(&self.env.fs);
         let mut number = 0;
@@ -97,8 +97,16 @@ impl Harness {
             }
             number += 1;
         };
-        self.db().checkpoint(&dir)?;
-        Ok((dir, self.model.copied()))
+        if number % 2 == 0 {
+            self.db().checkpoint(&dir)?;
+            return Ok((dir, self.model.copied()));
+        }
+        let backups = Backups::open_in(&self.env, self.dir.with_file_name("backups"))?;
+        let taken = backups.take(self.db())?;
+        let model = self.model.copied();
+        backups.restore(taken.number, &dir)?;
+        backups.keep(2)?;
+        Ok((dir, model))
     }
 
     /// The log goes back no further than tables may keep of it in memory, however idle they are.

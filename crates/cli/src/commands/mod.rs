@@ -1,6 +1,8 @@
 //! One file, or one folder, a command.
 
 pub(crate) mod aggregate;
+pub(crate) mod backup;
+pub(crate) mod backups;
 pub(crate) mod bench;
 pub(crate) mod changes;
 pub(crate) mod checkpoint;
@@ -16,6 +18,7 @@ pub(crate) mod load;
 pub(crate) mod man;
 pub(crate) mod put;
 pub(crate) mod rescue;
+pub(crate) mod restore;
 pub(crate) mod rollback;
 pub(crate) mod savepoint;
 pub(crate) mod savepoints;

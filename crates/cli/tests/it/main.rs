@@ -6,6 +6,7 @@
 )]
 
 mod aggregate;
+mod backups;
 mod bench;
 mod care;
 mod changes;

@@ -21,8 +21,8 @@ use crate::engine::Engine;
 use crate::open::{Made, Opened, destroy, dump, verify};
 use crate::versions::{TableState, VersionSetGuard};
 use crate::{
-    Batch, Changes, Damage, Description, Dumped, Options, SavepointStats, Snapshot, Stats, TableBuilder,
-    VerifyReport, open,
+    Batch, Changes, Checkpoint, Damage, Description, Dumped, Options, SavepointStats, Snapshot, Stats,
+    TableBuilder, VerifyReport, open,
 };
 
 /// An open database. Dropping it closes it.
@@ -200,8 +200,10 @@ impl Database {
 
     /// A copy of the database as it is now, in a new directory on the same file system: lists are linked, not copied.
     /// Tree files of layout `jungle` are copied up to the newest version, dead bytes included (up to C times the live
-    /// ones), because both databases append to them from then on. Writes go on. The copy has no savepoints.
-    pub fn checkpoint(&self, path: impl AsRef<Path>) -> Result<()> {
+    /// ones), because both databases append to them from then on. Writes go on. The copy has no savepoints. Returns the
+    /// files that it has, so that who copies it elsewhere can leave out what an earlier one had;
+    /// [`Backups`](crate::Backups) does that.
+    pub fn checkpoint(&self, path: impl AsRef<Path>) -> Result<Checkpoint> {
         self.engine.history.checkpoint(path.as_ref())
     }
 

@@ -2,6 +2,7 @@
 //! by the rooms below.
 
 mod aggregator;
+mod backups;
 mod batch;
 mod builder;
 mod cube;
@@ -19,6 +20,7 @@ mod table;
 mod windows;
 
 pub use aggregator::{Aggregator, AggregatorScan, AggregatorSnapshot};
+pub use backups::{Backup, Backups, Taken};
 pub use batch::Batch;
 pub use builder::{Aggregating, TableBuilder};
 pub use cube::{Cube, CubeBatch, CubeBuilder, CubeScan, CubeSnapshot};

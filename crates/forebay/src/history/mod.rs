@@ -1,6 +1,7 @@
 //! Moments that are kept: savepoints, the way back to one, and checkpoints, which are directories of their own.
 
 mod checkpoint;
+mod copy;
 mod rollback;
 mod savepoint;
 
@@ -12,6 +13,8 @@ use crate::memory::MemoryShares;
 use crate::versions::Versions;
 use crate::write::Writer;
 
+pub use checkpoint::{Checkpoint, CheckpointFile};
+pub(crate) use copy::{Part, PartKind, refuse_inside};
 pub use savepoint::SavepointStats;
 
 /// Keeps moments, and goes back to them.

@@ -36,7 +36,7 @@ use crate::engine::Engine;
 use crate::options::Options;
 use crate::versions::{Replay, RetainedSegment, Retired, State, VersionSet, Versions, retained_segments};
 
-pub(crate) use clear::{Listing, clear_away, remove_all};
+pub(crate) use clear::{Listing, clear_away, is_ours, remove_all};
 pub(crate) use destroy::{Made, destroy, remove_files};
 pub(crate) use dump::dump;
 pub use dump::{Dumped, DumpedEntry};

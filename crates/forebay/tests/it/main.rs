@@ -4,6 +4,7 @@
 use forebay_testkit::CountingHeap;
 
 mod aside;
+mod backups;
 mod bound;
 mod changes;
 mod closed;

@@ -1,0 +1,47 @@
+//! `backup`, `backups` and `restore`.
+
+use crate::tool::Folder;
+
+#[test]
+fn backups_share_files_and_each_is_restored_by_itself() {
+    let folder = Folder::new("backups");
+    let lines = |from: u32| (from..from + 5000).map(|n| format!("{n},{}\n", n * 7)).collect::<String>();
+    folder.ok_on("load db t - --format csv --memory 8M", lines(0).as_bytes());
+    folder.ok("compact db");
+    let first = folder.object("backup db kept --json");
+    assert_eq!((&first["backup"], &first["bytes"]), (&1.into(), &first["copied_bytes"]));
+    folder.ok("put db t 1 changed");
+    let second = folder.object("backup db kept --json");
+    assert!(second["copied_bytes"].as_u64() < second["bytes"].as_u64(), "{second}");
+    let listed = folder.ok("backups kept --verify");
+    assert!(listed.starts_with("backup 1: up to record 5000, ") && listed.lines().count() == 2, "{listed}");
+    assert_eq!(folder.object("restore kept old --backup 1 --json")["backup"], 1);
+    folder.ok("restore kept new");
+    assert_eq!((&*folder.ok("get old t 1"), &*folder.ok("get new t 1")), ("7\n", "changed\n"));
+    folder.run("restore kept new").refused(1, &["new", "not empty"]);
+    folder.run("restore kept other --backup 9").refused(1, &["backup 9", "kept"]);
+    folder.run("restore missing other").refused(1, &["no backups", "missing"]);
+    folder.run("backup db db").refused(1, &["db is a database"]);
+    folder.ok("backup db kept --keep 1");
+    assert!(folder.ok("backups kept").starts_with("backup 3: "));
+    folder.ok("verify new");
+}
+
+#[test]
+fn damage_to_a_backup_is_told_by_its_file() {
+    let folder = Folder::new("backups-damage");
+    folder.ok_on("load db t - --format csv", b"a,1\nb,2\n");
+    folder.ok("backup db kept");
+    let is_log = |name: &String| name.contains(".log-");
+    let names = std::fs::read_dir(folder.path("kept"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let name = names.filter(is_log).next().unwrap();
+    let path = folder.path("kept").join(&name);
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[40] ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+    folder.run("backups kept --verify").refused(1, &["backup 1", &name, "checksum"]);
+    folder.run("restore kept new").refused(1, &[&name, "checksum"]);
+    folder.run("get new t a").refused(1, &["new"]);
+}

@@ -1,8 +1,9 @@
 //! Counting more groups than memory holds, in a tree of its own and by an external sort:
 //! `groups_beyond_memory [KIND [ADDS [GROUPS [MEMORY_MIB [GETS [FINALIZES [SHOWS]]]]]]]`. `KIND` is `tree` or `sort`;
 //! groups have keys of 16 bytes and come evenly. Spread over the adds there are so many gets, of the tree alone; it is
-//! finalised so often, and finalised and all of it shown so often; in the end it is shown once more. It tells what that
-//! costs, of time and of processor time, what gets read and how long they took, and checks the sum.
+//! finalised so often, and finalised and all of it shown so often; in the end it is shown once more. It tells what each
+//! tenth of the adds costs, with all that is done among them, of time and of processor time, what all of it costs, what
+//! gets read and how long they took, and checks the sum.
 
 #![expect(clippy::disallowed_methods, reason = "a program that measures, on the machine's own files")]
 
@@ -49,6 +50,12 @@ fn peak_mib() -> u64 {
 struct Gets(Vec<(Duration, u64)>);
 
 impl Gets {
+    /// Reads of those behind the first so many, on average.
+    fn reads_behind(&self, first: usize) -> f64 {
+        let behind = &self.0[first..];
+        behind.iter().map(|(_, reads)| *reads).sum::<u64>() as f64 / behind.len().max(1) as f64
+    }
+
     fn tell(mut self) {
         let part = |part: usize| self.0.len() * part / 1000;
         let (middle, high) = (part(500), part(990));
@@ -95,6 +102,31 @@ impl Cost {
     }
 }
 
+/// Tells what each tenth of the adds takes.
+struct Curve {
+    started: Instant,
+    processor: Duration,
+    gets: usize,
+}
+
+impl Curve {
+    fn begin(gets: usize) -> Self {
+        Self { started: Instant::now(), processor: processor_time(), gets }
+    }
+
+    /// Behind so many adds, of which `of_tenth` are of this tenth.
+    fn tell(&mut self, adds: u64, of_tenth: u64, gets: &Gets) {
+        let processor = (processor_time() - self.processor).as_secs_f64();
+        println!(
+            "to {adds} adds: {:.2} million a second, {:.3} us of processor time an add, {:.2} reads a get",
+            of_tenth as f64 / self.started.elapsed().as_secs_f64() / 1e6,
+            processor * 1e6 / of_tenth as f64,
+            gets.reads_behind(self.gets),
+        );
+        *self = Self::begin(gets.0.len());
+    }
+}
+
 struct Work {
     adds: u64,
     groups: u64,
@@ -117,10 +149,13 @@ impl Work {
 
     fn run<G: Aggregator<Count>>(&self, groups: &mut G, device_reads: impl Fn(&G) -> u64) -> Result<()> {
         let (mut all, mut finalizing, mut showing) = (Cost::default(), Cost::default(), Cost::default());
-        let mut gets = Gets::default();
+        let (mut gets, mut curve) = (Gets::default(), Curve::begin(0));
         all.add(|| -> Result<()> {
             for add in 0..self.adds {
                 groups.add(&key_of(self.group(add)), ())?;
+                if self.is_due(add, 10) {
+                    curve.tell(add + 1, self.adds / 10, &gets);
+                }
                 if self.is_due(add, self.gets) {
                     let key = key_of(self.group(mix(add) % add));
                     let (reads, started) = (device_reads(groups), Instant::now());

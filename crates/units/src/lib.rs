@@ -1,4 +1,5 @@
-//! Sizes and counts as a person writes them and reads them.
+//! Sizes, counts and times as a person writes them and reads them.
 
 pub mod amounts;
 pub mod sizes;
+pub mod times;

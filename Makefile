@@ -16,8 +16,9 @@ RIVALS_VENV := bench/rivals/target/venv
 RIVALS_WHEELS := bench/rivals/groups/python/requirements.txt
 
 INSTALL_ROOT ?=
+PREFIX ?= /usr/local
 
-.PHONY: help install demo answers test simulate fuzz planted invariants miri shuttle audit packages torture figures data wheels rivals format lint
+.PHONY: help install install-c sanitize-c demo answers test simulate fuzz planted invariants miri shuttle audit packages torture figures data wheels rivals format lint
 
 help:
 	@echo 'make demo              load real text, read it back, verify it, and report rates and amplifications'
@@ -29,6 +30,8 @@ help:
 	@echo 'make wheels            install the query engines of the part "columns", Python wheels in a folder of their own'
 	@echo 'make rivals            build the benchmarks of other engines, tables and query engines; installs what they need (half an hour)'
 	@echo 'make install           build and install the command, which then tells its commit (INSTALL_ROOT=DIR: not for Cargo)'
+	@echo 'make install-c         build and install what programs in C need, below PREFIX=/usr/local'
+	@echo 'make sanitize-c        the C face under the sanitizers of a C compiler'
 	@echo 'make answers           every function over random tables in files of every kind, held against DuckDB: SEEDS=300 from SEED=1 on'
 	@echo 'make torture           kills, power cuts, full disks and faults on this machine: ROUNDS=20 of each for each layout'
 	@echo 'make simulate          the whole engine on a disk that loses power, and threads: SEEDS=300 histories from SEED=1 on'
@@ -51,6 +54,14 @@ torture:
 # The commit is told where there is one; a build from a package has none.
 install:
 	FOREBAY_COMMIT=$$(git rev-parse --short=12 HEAD 2>/dev/null) $(CARGO) install --locked --path crates/cli $(if $(INSTALL_ROOT),--root '$(INSTALL_ROOT)')
+
+# Only the static library is built by Cargo, so that it is optimised across crates; the script links the others from it.
+install-c:
+	$(CARGO) rustc --locked --release --package forebay-c --lib --crate-type staticlib
+	sh crates/c/install/install.sh target/release/libforebay_c.a '$(abspath $(PREFIX))'
+
+sanitize-c:
+	$(CARGO) test --package forebay-c --test it -- sanitized
 
 demo:
 	$(CARGO) build --release --package forebay-cli --package xtask
@@ -128,7 +139,7 @@ audit:
 	$(CARGO) deny check
 
 # What is not for users.
-PRIVATE := forebay-testkit forebay-sim forebay-fuzz forebay-torture forebay-campaign xtask
+PRIVATE := forebay-c forebay-testkit forebay-sim forebay-fuzz forebay-torture forebay-campaign xtask
 packages:
 	$(CARGO) package --workspace $(PRIVATE:%=--exclude %) --target-dir target/packages
 

@@ -14,6 +14,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("forebay", &["base", "env", "buffer-tree", "store", "cow-tree", "layouts", "aggregate"]),
     ("units", &[]),
     ("cli", &["env", "aggregate", "forebay", "bench", "units"]),
+    ("c", &["forebay", "units"]),
     ("bench/engine", &["env", "aggregate", "forebay", "units"]),
     ("bench/campaign", &[]),
     ("bench/rivals", &["forebay", "bench"]),

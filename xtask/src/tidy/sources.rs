@@ -12,7 +12,7 @@ pub struct Source {
     pub text: String,
 }
 
-const EXTENSIONS: [&str; 6] = ["rs", "md", "toml", "sh", "txt", "yml"];
+const EXTENSIONS: [&str; 9] = ["rs", "c", "h", "md", "toml", "sh", "txt", "map", "yml"];
 const NAMES: [&str; 3] = ["Makefile", "run", ".gitignore"];
 
 /// Reads every checked file under `root`, in the order of their paths.

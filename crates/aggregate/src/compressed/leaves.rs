@@ -1,6 +1,7 @@
 //! The leaves, and which of them a hash belongs to: a table of the hash's first bits, as many as the narrowest leaf
 //! has.
 
+use forebay_env::prefetch;
 use forebay_env::sync::Arc;
 
 use super::base::Base;
@@ -81,6 +82,13 @@ impl Leaves {
     #[inline]
     pub(super) fn of(&self, hash: u64) -> usize {
         self.table[self.place(hash)] as usize
+    }
+
+    /// Asks for what is looked at to append records of these hashes, all at the same time.
+    pub(super) fn prefetch(&self, hashes: &[u64]) {
+        let tails = || hashes.iter().map(|hash| &self.holders[self.of(*hash)].tail);
+        tails().for_each(prefetch);
+        tails().for_each(Tail::prefetch);
     }
 
     #[inline]

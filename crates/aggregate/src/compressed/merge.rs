@@ -1,5 +1,7 @@
 //! Merging a leaf: what was added to it is sorted by hash and merged with its chunks into new ones.
 
+use std::cmp::Ordering;
+
 use forebay_base::sort::{Pieces, pack, place_of, sort_words};
 use forebay_base::wire::is_same;
 use forebay_base::{Error, Result};
@@ -201,9 +203,16 @@ impl Merger {
             place = end;
         }
         debug_assert_eq!(place, raw.len(), "the last record ends where all do");
-        sort_words(&mut self.words, &mut |left, right| {
-            let of = |place: u32| record_at(raw, place as usize).map(|(key, _, _)| (hashing.of(key), key));
-            of(left).cmp(&of(right))
+        sort_words(&mut self.words, &mut |one, other| {
+            let [one, other] = [one, other].map(|place| record_at(raw, place as usize).map(|(key, ..)| key));
+            match (one, other) {
+                // Nearly all whose pieces are equal are of one key.
+                (Some(one), Some(other)) if is_same(one, other) => Ordering::Equal,
+                keys => {
+                    let [one, other] = <[_; 2]>::from(keys).map(|key| key.map(|key| (hashing.of(key), key)));
+                    one.cmp(&other)
+                }
+            }
         });
         Ok(())
     }

@@ -27,6 +27,7 @@ mod hot;
 mod leaves;
 mod merge;
 mod options;
+mod pairs;
 mod parts;
 mod read;
 mod room;
@@ -77,9 +78,10 @@ pub struct CompressedAggregator<A: Aggregate> {
     fronts: Box<[OwnFront]>,
     front_deal: Deal,
     rooming: Mutex<Sealed>,
-    /// Of who has all alone, and of one of those who add at the same time,
-    first: Mutex<Stripe>,
-    /// and of the others.
+    /// Of who has all alone, and of one of those who add at the same time: apart, or each of its adds would take from all
+    /// others what stands beside it.
+    first: Apart<Mutex<Stripe>>,
+    /// Of the others.
     others: Box<[Apart<Mutex<Stripe>>]>,
     stripe_deal: Deal,
     trees: Box<[Apart<Mutex<Tree>>]>,
@@ -119,7 +121,7 @@ impl<A: Aggregate> CompressedAggregator<A> {
             fronts: (0..options.adders).map(|_| Apart(Mutex::ranked(Rank::Front, None))).collect(),
             rooming: Mutex::ranked(Rank::Room, Sealed::default()),
             hashing: options.hashing,
-            first: stripe(0),
+            first: Apart(stripe(0)),
             others: (1..options.adders).map(|number| Apart(stripe(number))).collect(),
             trees: (0..trees).map(tree).collect(),
             target,
@@ -135,21 +137,11 @@ impl<A: Aggregate> CompressedAggregator<A> {
     /// adds for which a thread has room of its own may be taken after that.
     #[inline]
     pub fn add(&self, key: &[u8], value: A::Input<'_>) -> Result<()> {
-        let (shared, hash) = (&*self.shared, self.hashing.of(key));
-        let (own, mut guard) = self.own_stripe();
-        let stripe = &mut *guard;
-        if let Some(state) = stripe.hot.as_mut().and_then(|hot| hot.find(hash, key)) {
-            return shared.function.add_in_place(state, value, &mut stripe.lifted);
-        }
-        let mut lifted = std::mem::take(&mut stripe.lifted);
-        let taken = lift(&*shared.function, key, value, &mut lifted)
-            .map(|()| stripe.take(shared.tree_of(hash), hash, key, &lifted));
-        match taken {
-            Ok(false) => self.stage_slowly(own, guard, hash, key, &lifted),
-            taken => {
-                stripe.lifted = lifted;
-                taken.map(drop)
-            }
+        let hash = self.hashing.of(key);
+        let (own, mut stripe) = self.own_stripe();
+        match self.take(&mut stripe, hash, key, value)? {
+            None => Ok(()),
+            Some(lifted) => self.stage_slowly(own, stripe, hash, key, &lifted),
         }
     }
 
@@ -181,24 +173,46 @@ impl<A: Aggregate> CompressedAggregator<A> {
     fn own_stripe(&self) -> (&Mutex<Stripe>, MutexGuard<'_, Stripe>) {
         self.stripe_deal.take(|number| match number.checked_sub(1) {
             Some(other) => &self.others[other].0,
-            None => &self.first,
+            None => &self.first.0,
         })
     }
 
     /// All of them, in their order.
     fn stripes(&self) -> impl Iterator<Item = &Mutex<Stripe>> {
-        once(&self.first).chain(self.others.iter().map(|stripe| &stripe.0))
+        once(&self.first.0).chain(self.others.iter().map(|stripe| &stripe.0))
+    }
+
+    /// Takes a value, from the thread whose stripe this is. Where there is no room there, its state is given back.
+    #[inline]
+    fn take(
+        &self,
+        stripe: &mut Stripe,
+        hash: u64,
+        key: &[u8],
+        value: A::Input<'_>,
+    ) -> Result<Option<Vec<u8>>> {
+        let function = &*self.shared.function;
+        if let Some(state) = stripe.hot.as_mut().and_then(|hot| hot.find(hash, key)) {
+            return function.add_in_place(state, value, &mut stripe.lifted).map(|()| None);
+        }
+        let mut lifted = std::mem::take(&mut stripe.lifted);
+        let lifting = lift(function, key, value, &mut lifted);
+        if lifting.is_ok() && !stripe.take(self.shared.tree_of(hash), hash, key, &lifted) {
+            return Ok(Some(lifted));
+        }
+        stripe.lifted = lifted;
+        lifting.map(|()| None)
     }
 
     /// Takes a state that was checked, and whose key is not hot, from who has it alone.
     #[inline]
     fn push(&mut self, hash: u64, key: &[u8], state: &[u8]) -> Result<()> {
-        if let Some(hot) = &mut self.first.get_mut().hot {
+        if let Some(hot) = &mut self.first.0.get_mut().hot {
             if hot.insert(hash, key, state) {
                 return Ok(());
             }
             if hot.is_full() {
-                self.cool(&self.first, Some(0), Need::Adding)?;
+                self.cool(&self.first.0, Some(0), Need::Adding)?;
             }
         }
         let tree = self.shared.tree_of(hash);
@@ -206,7 +220,7 @@ impl<A: Aggregate> CompressedAggregator<A> {
         if appended {
             return Ok(());
         }
-        self.first.get_mut().count(&self.shared);
+        self.first.0.get_mut().count(&self.shared);
         self.append_slowly(hash, key, state)
     }
 
@@ -225,21 +239,21 @@ impl<A: Aggregate> Aggregator<A> for CompressedAggregator<A> {
     #[inline]
     fn add(&mut self, key: &[u8], value: A::Input<'_>) -> Result<()> {
         let hash = self.hashing.of(key);
-        let stripe = self.first.get_mut();
+        let stripe = self.first.0.get_mut();
         if let Some(state) = stripe.hot.as_mut().and_then(|hot| hot.find(hash, key)) {
             return self.shared.function.add_in_place(state, value, &mut stripe.lifted);
         }
         let mut lifted = std::mem::take(&mut stripe.lifted);
         let added = lift(&*self.shared.function, key, value, &mut lifted)
             .and_then(|()| self.push(hash, key, &lifted));
-        self.first.get_mut().lifted = lifted;
+        self.first.0.get_mut().lifted = lifted;
         added
     }
 
     fn add_state(&mut self, key: &[u8], state: &[u8]) -> Result<()> {
         check(&*self.shared.function, key, state)?;
         let hash = self.hashing.of(key);
-        match self.first.get_mut().hot.as_mut().and_then(|hot| hot.find(hash, key)) {
+        match self.first.0.get_mut().hot.as_mut().and_then(|hot| hot.find(hash, key)) {
             Some(hot) => {
                 self.shared.function.merge_in_place(hot, state);
                 Ok(())

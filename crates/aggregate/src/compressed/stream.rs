@@ -5,6 +5,7 @@
 
 use std::ops::Range;
 
+use forebay_env::prefetch;
 use forebay_env::sync::{Mutex, Rank};
 
 pub(super) const SEGMENT_BYTES: usize = 4 << 10;
@@ -113,6 +114,13 @@ impl Stream {
     /// How many bytes fit the segments that are there.
     pub(super) fn room(&self) -> usize {
         self.room
+    }
+
+    /// Asks for the place behind the last byte, if the last segment has room there.
+    #[inline]
+    pub(super) fn prefetch_end(&self) {
+        let place = self.segments.last().and_then(|last| last.get(SEGMENT_BYTES - self.room));
+        place.into_iter().for_each(prefetch);
     }
 
     /// Appends this many bytes for the caller to fill, if the last segment has room for them.

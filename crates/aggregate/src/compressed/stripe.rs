@@ -44,6 +44,12 @@ impl Stripe {
         stage(&mut self.staged[tree], key, trimmed(state, self.hot.is_some()))
     }
 
+    /// Asks for what is looked at to find these keys, all at the same time.
+    #[inline]
+    pub(super) fn prefetch(&self, hashes: &[u64]) {
+        self.hot.iter().for_each(|hot| hot.prefetch(hashes));
+    }
+
     /// Empties what is hot, if that is full or `all` is to be, or else what is staged for a tree.
     pub(super) fn empty<A: Aggregate>(
         &mut self,
@@ -124,6 +130,9 @@ fn stage(staged: &mut Vec<u8>, key: &[u8], state: &[u8]) -> bool {
     true
 }
 
+/// So many records are added, or handed over, together: what they look at is asked for before the first of them is.
+pub(super) const TOGETHER: usize = 32;
+
 /// Moves what is staged to a tree, as far as the tree takes it.
 pub(super) fn hand_over<A: Aggregate>(
     staged: &mut Vec<u8>,
@@ -134,12 +143,23 @@ pub(super) fn hand_over<A: Aggregate>(
 ) -> Result<(), Wanting> {
     let mut place = 0;
     let outcome = timed(shared.stages.as_deref(), Stage::HandOver, || {
-        while let Some((key, state, end)) = record_at(staged, place) {
-            tree.put(shared, shared.hashing.of(key), key, state, *need)?;
-            *need = usual;
-            place = end;
+        let (mut some, mut hashes) = ([(&[][..], &[][..], 0); TOGETHER], [0; TOGETHER]);
+        loop {
+            let (mut count, mut next) = (0, place);
+            while let Some((key, state, end)) = record_at(staged, next).filter(|_| count < TOGETHER) {
+                (some[count], hashes[count]) = ((key, state, end), shared.hashing.of(key));
+                (count, next) = (count + 1, end);
+            }
+            if count == 0 {
+                return Ok(());
+            }
+            tree.leaves.prefetch(&hashes[..count]);
+            for (&(key, state, end), &hash) in some.iter().zip(&hashes[..count]) {
+                tree.put(shared, hash, key, state, *need)?;
+                *need = usual;
+                place = end;
+            }
         }
-        Ok(())
     });
     debug_assert!(outcome.is_err() || place == staged.len(), "all is handed over, or it is told why not");
     staged.drain(..place);

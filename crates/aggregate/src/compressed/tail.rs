@@ -34,8 +34,18 @@ impl Tail {
         debug_assert_eq!(place.len(), 2 + key.len() + state.len());
         let (key_place, state_place) = place[2..].split_at_mut(key.len());
         key_place.copy_from_slice(key);
-        state_place.copy_from_slice(state);
+        match (&mut *state_place, state) {
+            // Most are counts of a few: a copy of a length that is not known would be a call.
+            ([place], [byte]) => *place = *byte,
+            _ => state_place.copy_from_slice(state),
+        }
         true
+    }
+
+    /// Asks for the place where the next record goes.
+    #[inline]
+    pub(super) fn prefetch(&self) {
+        self.stream.prefetch_end();
     }
 
     /// How many segments a record needs besides those that are there.
@@ -131,7 +141,10 @@ pub(super) fn put_record(out: &mut Vec<u8>, key: &[u8], state: &[u8]) {
         put_header(out, key, state);
     }
     out.extend_from_slice(key);
-    out.extend_from_slice(state);
+    match state {
+        [byte] => out.push(*byte),
+        _ => out.extend_from_slice(state),
+    }
 }
 
 /// A state without the zeros at its end, if all states are of one length.

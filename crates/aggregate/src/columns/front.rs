@@ -4,8 +4,8 @@
 
 use forebay_base::Result;
 use forebay_base::hash::key_hash;
-use forebay_base::limits::KEY_BYTES_MAX;
 
+use super::keys::{before_long, push_key};
 use super::known::{Known, TOGETHER};
 use super::order::in_order;
 use super::parts::Parts;
@@ -31,6 +31,15 @@ pub(crate) const SOME_SHARE: usize = 4;
 const ADDS_PER_GROUP_MIN: f64 = 1.25;
 /// which is then passed by for this many adds for each group that it held.
 const PASSED_BY: u64 = 64;
+
+/// What becomes of rows behind one that is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OnRefused {
+    /// They are added.
+    PassBy,
+    /// They are left, and it with them.
+    End,
+}
 
 /// See the module.
 pub(crate) struct Front {
@@ -74,14 +83,15 @@ impl Front {
     }
 
     /// Adds rows. What leaves the table goes to `sink`; the numbers of rows that are refused, for their key or by a
-    /// function, are put in place of what `refused` holds.
+    /// function, are put in place of what `refused` holds. Returns how many rows that is; the others are left.
     pub(crate) fn add(
         &mut self,
         functions: &[&dyn Function],
         rows: &Rows<'_>,
+        on_refused: OnRefused,
         refused: &mut Vec<u32>,
         sink: &mut Sink<'_>,
-    ) -> Result<()> {
+    ) -> Result<usize> {
         refused.clear();
         if self.kinds != kinds(rows) {
             self.empty(sink)?;
@@ -91,14 +101,18 @@ impl Front {
         while from < rows.len() {
             let len = self.some(rows, from);
             let before = refused.len();
-            let added = self.add_some(functions, &rows.slice(from, len), refused, sink);
+            let added = self.add_some(functions, &rows.slice(from, len), on_refused, refused, sink);
             refused[before..].sort_unstable();
             refused[before..].iter_mut().for_each(|row| *row += from as u32);
-            added?;
-            from += len;
+            let added = added?;
+            from += added;
+            if added < len {
+                break;
+            }
         }
         refused.dedup();
-        Ok(())
+        debug_assert!(on_refused == OnRefused::PassBy || refused.is_empty(), "what is refused is left");
+        Ok(from)
     }
 
     /// How many rows from one on are looked at together: so many that what is made of them takes a part of the table's
@@ -138,11 +152,25 @@ impl Front {
         &mut self,
         functions: &[&dyn Function],
         rows: &Rows<'_>,
+        on_refused: OnRefused,
         refused: &mut Vec<u32>,
         sink: &mut Sink<'_>,
-    ) -> Result<()> {
+    ) -> Result<usize> {
         let before = refused.len();
         self.parts.read(functions, rows, refused);
+        if on_refused == OnRefused::End {
+            let most = refused[before..].iter().min().map_or(rows.len(), |first| *first as usize);
+            let sound = before_long(rows, most, &mut self.keys);
+            refused.truncate(before);
+            match sound {
+                0 => return Ok(0),
+                sound if sound < rows.len() => {
+                    // What was read of the others is forgotten.
+                    return self.add_some(functions, &rows.slice(0, sound), on_refused, refused, sink);
+                }
+                _ => {}
+            }
+        }
         if self.passes_by == 0 && self.memory_bytes() >= self.bytes_max {
             self.empty(sink)?;
         }
@@ -153,7 +181,7 @@ impl Front {
             if self.passes_by < u64::MAX {
                 self.passes_by = self.passes_by.saturating_sub(rows.len() as u64);
             }
-            return self.pass(functions, rows, refused, sink);
+            return self.pass(functions, rows, refused, sink).map(|()| rows.len());
         }
         debug_assert!(
             refused[before..].iter().all(|row| self.groups[*row as usize] == 0),
@@ -171,7 +199,7 @@ impl Front {
         self.adds += rows.len() as u64;
         self.parts.resize(self.key_ends.len());
         self.parts.add(functions, rows, &self.groups);
-        Ok(())
+        Ok(rows.len())
     }
 
     /// Finds the group of each row, or makes one. `W` is how many words a row has, or 0 for any number.
@@ -304,20 +332,6 @@ impl Front {
     }
 }
 
-/// Appends the key of a row. `false`, and nothing is appended, where it is too long for one.
-fn push_key(rows: &Rows<'_>, at: usize, keys: &mut Vec<u8>) -> bool {
-    let start = keys.len();
-    let texts = rows.keys().iter().filter(|lane| lane.is_present(at)).map(|lane| lane.text(at).len());
-    if texts.sum::<usize>() <= KEY_BYTES_MAX {
-        rows.write_key(at, keys);
-        if keys.len() - start <= KEY_BYTES_MAX {
-            return true;
-        }
-        keys.truncate(start);
-    }
-    false
-}
-
 /// The kinds of the lanes that functions are given, and of those of the key.
 fn kinds(rows: &Rows<'_>) -> [Vec<Kind>; 2] {
     [rows.lanes(), rows.keys()].map(|lanes| lanes.iter().map(Lane::kind).collect())
@@ -342,7 +356,8 @@ mod tests {
         let rows = Rows::new(vec![lane], 1).expect("rows");
         let mut counts = BTreeMap::<Vec<u8>, u64>::new();
         for taken in [0, 1, 100, 299, 300] {
-            front.add(&functions, &rows, &mut refused, &mut |_, _, _| Ok(())).expect("room");
+            let added = front.add(&functions, &rows, OnRefused::PassBy, &mut refused, &mut |_, _, _| Ok(()));
+            assert_eq!(added.expect("room"), 1000);
             let mut left = taken;
             let emptied = front.empty(&mut |_, key, state| {
                 if left == 0 {

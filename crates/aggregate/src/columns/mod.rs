@@ -15,6 +15,8 @@ mod accumulate;
 mod by_rows;
 mod extremes;
 mod front;
+mod hashed;
+mod keys;
 mod known;
 mod lane;
 mod order;
@@ -32,7 +34,8 @@ pub(crate) use accumulate::{
     Counts, Extreme, Floats, Folded, Folding, PresentCounts, Wanted, present, resize,
 };
 pub(crate) use extremes::ExtremeTexts;
-pub(crate) use front::{Front, SOME_SHARE};
+pub(crate) use front::{Front, OnRefused, SOME_SHARE};
+pub use hashed::HashedRows;
 pub use lane::{Bits, Items, Kind, Lane, Texts, new_dictionary};
 pub(crate) use paired::Paired;
 pub(crate) use read::numbers;
@@ -112,8 +115,10 @@ impl<'a> Rows<'a> {
         self.keys().iter().for_each(|lane| group_key::push_written(key, |text| lane.write_text(at, text)));
     }
 
-    fn slice(&self, from: usize, len: usize) -> Self {
-        debug_assert!(from + len <= self.len, "rows {from} and {len} behind of {}", self.len);
+    /// So many rows from one on, or all that are left.
+    pub fn slice(&self, from: usize, len: usize) -> Self {
+        let from = from.min(self.len);
+        let len = len.min(self.len - from);
         let slices = |lanes: &[Lane<'a>]| lanes.iter().map(|lane| lane.slice(from, len)).collect();
         Self { keys: slices(&self.keys), lanes: slices(&self.lanes), len }
     }

@@ -8,7 +8,7 @@ use super::room::Need;
 use super::worker::recount;
 use crate::aggregate::Aggregate;
 use crate::aggregator::check;
-use crate::columns::{Front, OverRows, Rows, SOME_SHARE};
+use crate::columns::{Front, OnRefused, OverRows, Rows, SOME_SHARE};
 
 impl<A: OverRows> CompressedAggregator<A> {
     /// Adds rows, from any thread: as adding each by itself does, under the key that [`Rows::write_key`] gives. Those
@@ -29,15 +29,17 @@ impl<A: OverRows> CompressedAggregator<A> {
             front
         });
         let before = front.memory_bytes();
-        let added = front.add(&shared.function.functions(), rows, refused, &mut |hash, key, state| {
+        let mut sink = |hash, key: &[u8], state: &[u8]| {
             check(&*shared.function, key, state)?;
             let hash = shared.hashing.cut(hash);
             let appended = self.trees[shared.tree_of(hash)].0.lock().append(hash, key, state);
             if appended { Ok(()) } else { self.append_slowly(hash, key, state) }
-        });
+        };
+        let functions = shared.function.functions();
+        let added = front.add(&functions, rows, OnRefused::PassBy, refused, &mut sink);
         recount(&shared.room.front_bytes, before, front.memory_bytes());
         debug_assert!(refused.is_sorted(), "rows that are refused come in order");
-        added
+        added.map(drop)
     }
 }
 

@@ -2,8 +2,9 @@
 //! kind, gives the same groups, states byte for byte, and refuses the same rows.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use forebay_aggregate::columns::{Bits, Items, Lane, OverRows, Rows, Texts};
+use forebay_aggregate::columns::{Bits, HashedRows, Items, Lane, OverRows, Rows, Texts};
 use forebay_aggregate::functions::Count;
 use forebay_aggregate::{
     Aggregate, Aggregator, AggregatorOptions, Composite, CompressedAggregator, FUNCTIONS, Value,
@@ -165,6 +166,16 @@ fn aggregator<A: Aggregate>(function: A) -> CompressedAggregator<A> {
     CompressedAggregator::new(function, options).expect("memory")
 }
 
+/// Adds rows up to one that is refused, passes over that, and so on; checks that it stops at those only.
+fn add_sound<A: OverRows>(hashed: &mut HashedRows<A>, rows: &Rows<'_>, refused: &[u32], what: &str) {
+    let mut from = 0;
+    for next in refused.iter().map(|row| *row as usize).chain([rows.len()]) {
+        let sound = hashed.add_sound_rows(&rows.slice(from, rows.len())).expect("memory");
+        assert_eq!(from + sound, next, "{what}: the next row that is refused");
+        from = next + 1;
+    }
+}
+
 /// Adds batches by columns and by rows, and compares.
 fn compare<A: OverRows>(
     make: impl Fn() -> A,
@@ -176,6 +187,8 @@ fn compare<A: OverRows>(
     A::Output: std::fmt::Debug,
 {
     let (by_columns, mut by_rows) = (aggregator(make()), aggregator(make()));
+    let hashed = || HashedRows::new(Arc::new(make()), 64 << 20);
+    let (mut hashed, mut sound) = (hashed(), hashed());
     let (mut row, mut key, mut refused) = (Vec::new(), Vec::new(), Vec::new());
     for (lanes, len) in batches {
         let rows = Rows::new(lanes.iter().map(|lane| lane.lane(*len)).collect(), keys).expect("rows");
@@ -190,12 +203,24 @@ fn compare<A: OverRows>(
             }
         }
         assert_eq!(refused, expected, "{what}: the rows that are refused");
+        hashed.add_rows(&rows, &mut refused).expect("memory");
+        assert_eq!(refused, expected, "{what}: the rows that are refused");
+        add_sound(&mut sound, &rows, &refused, what);
     }
     by_columns.finalize().expect("memory");
     by_rows.finalize().expect("memory");
-    let (found, expected) = (contents(&by_columns), contents(&by_rows));
+    hashed.finalize().expect("memory");
+    sound.finalize().expect("memory");
+    let expected = contents(&by_rows);
+    let mut all_found = vec![contents(&by_columns)];
+    // What stays in such a sketch hangs on what is merged with what.
+    if !what.contains("frequent") {
+        all_found.extend([contents(&hashed), contents(&sound)]);
+    }
     if !what.contains("approx_quantile") {
-        assert_eq!(found, expected, "{what}");
+        for found in all_found {
+            assert_eq!(found, expected, "{what}");
+        }
         return;
     }
     // Digests of so few values hold all of them, merged or not.
@@ -205,7 +230,10 @@ fn compare<A: OverRows>(
             |state: &[u8]| format!("{:?}", make().finish(state).expect("a state")).replace("(-0.0)", "(0.0)");
         map.into_iter().map(|(key, state)| (key, answer(&state))).collect()
     };
-    assert_eq!(answers(found), answers(expected), "{what}");
+    let expected = answers(expected);
+    for found in all_found {
+        assert_eq!(answers(found), expected, "{what}");
+    }
 }
 
 /// A list of functions over the column `v` and, where one is asked for, `w`.

@@ -58,6 +58,13 @@ impl Progress {
         Self { audience, is_quiet: common.is_quiet(), acknowledged, bytes_read }
     }
 
+    /// Of which nobody is told.
+    #[cfg(test)]
+    pub(crate) fn untold() -> Self {
+        let (acknowledged, bytes_read) = (AtomicU64::new(0), AtomicU64::new(0));
+        Self { audience: Audience::Nobody, is_quiet: true, acknowledged, bytes_read }
+    }
+
     /// Tells what may be wrong with the input, unless nobody wants to know.
     pub(crate) fn remark(&self, words: &str) {
         if !self.is_quiet {

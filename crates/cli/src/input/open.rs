@@ -21,11 +21,10 @@ pub(crate) struct Opened {
 /// it again.
 #[expect(clippy::disallowed_methods, reason = "the input is the user's file, not the database's")]
 pub(crate) fn open(path: &Path) -> Result<Opened, Failure> {
+    let name = name_of(path);
     if is_standard(path) {
-        let (name, from) = ("standard input".into(), Box::new(io::stdin()));
-        return Ok(Opened { name, from, file: None, bytes: None });
+        return Ok(Opened { name, from: Box::new(io::stdin()), file: None, bytes: None });
     }
-    let name = path.display().to_string();
     let file = File::open(path).map_err(|error| Failure::work(format!("cannot open {name}: {error}")))?;
     Opened::of(name, file)
 }
@@ -38,6 +37,11 @@ pub(crate) fn bytes_of(path: &Path) -> Result<Option<u64>, Failure> {
     let failed = |error| Failure::work(format!("cannot open {}: {error}", path.display()));
     let about = std::fs::metadata(path).map_err(failed)?;
     if about.is_file() || about.is_dir() { open(path).map(|opened| opened.bytes) } else { Ok(None) }
+}
+
+/// What to call `path` in messages.
+pub(crate) fn name_of(path: &Path) -> String {
+    if is_standard(path) { "standard input".into() } else { path.display().to_string() }
 }
 
 fn is_standard(path: &Path) -> bool {

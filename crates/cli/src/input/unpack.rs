@@ -62,6 +62,16 @@ impl Packer {
     }
 }
 
+/// Unpacks what stands behind a member of gzip data.
+pub(crate) fn behind_gzip<'a>(
+    from: impl BufRead + Send + 'a,
+    name: &str,
+) -> io::Result<Box<dyn Read + Send + 'a>> {
+    let mut members = Members { member: None, name: name.into() };
+    members.member = members.next(from)?;
+    Ok(Box::new(members))
+}
+
 /// The members of gzip data, one behind the other.
 struct Members<R> {
     /// The one that is read; nothing at the end.

@@ -98,8 +98,8 @@ pub(crate) struct AggregateArgs {
     /// With --store: add to groups that were rescued from a damaged database, though some or files' names may be lost
     #[arg(long, requires = "store")]
     pub(super) despite_losses: bool,
-    /// How many threads read, group and write [default: as many as there are cores; 4 at most but for columns]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
+    /// How many threads read, group and write [default: as many as there are cores; 4 at most with --store or --merge]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(super) threads: Option<u16>,
     /// Count malformed records and go on; a value that a function refuses is none for that function
     #[arg(long)]

@@ -67,11 +67,11 @@ pub(super) fn means(args: &AggregateArgs, common: &Common) -> Result<Means, Fail
         )));
     }
     let cores = thread::available_parallelism().map_or(1, usize::from);
-    let is_of_columns = matches!(&args.by, Some(By::Columns(_)));
-    let of_use = if is_of_columns && args.store.is_none() { cores } else { cores.min(THREADS_OF_USE) };
+    let reads_beside = args.store.is_none() && !args.merge;
+    let of_use = if reads_beside { cores } else { cores.min(THREADS_OF_USE) };
     let threads = args.threads.map_or(of_use, usize::from);
     let for_each = |bytes: u64| usize::try_from(memory / bytes).unwrap_or(usize::MAX);
-    let readers = if is_of_columns && args.store.is_none() { threads } else { 1 };
+    let readers = if reads_beside { threads } else { 1 };
     let readers = readers.min(for_each(READER_MEMORY_BYTES)).max(1);
     let encoders = (threads - 1).min(for_each(ENCODER_MEMORY_BYTES));
     // Groups have the least memory in any case, though the program takes more than what is left.

@@ -5,12 +5,12 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use super::by::Table;
-use super::crew;
 use super::engine::{Engine, Measure};
 use super::inputs::{Input, Inputs, OnBad};
 use super::reached::{Extent, Place, Separator, State};
 use super::refused::Refused;
 use super::row_format::RowFormat;
+use super::rows;
 use crate::failure::Failure;
 use crate::input::delimited::{Delimited, Dialect, Header};
 use crate::input::format::Column;
@@ -62,7 +62,7 @@ impl Reading {
         engine: &mut Engine<A>,
     ) -> Result<(), Failure> {
         let fields = match engine {
-            Engine::Gathering(gatherer) => crew::gather(self, table, inputs, gatherer)?,
+            Engine::Gathering(gatherer) => rows::gather(self, table, inputs, gatherer)?,
             Engine::Storing(_) => self.store(table, inputs, engine)?,
         };
         fields.check(table, engine)

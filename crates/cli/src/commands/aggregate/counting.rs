@@ -1,4 +1,4 @@
-//! Words, n-grams and k-mers of the inputs, given to the engine one by one.
+//! Words, n-grams and k-mers of the inputs, added to a store one by one: it keeps how far each input was read.
 
 use forebay::limits::KEY_BYTES_MAX;
 use forebay_aggregate::functions::Count;
@@ -6,12 +6,11 @@ use forebay_aggregate::functions::Count;
 use super::engine::{Engine, Sink};
 use super::inputs::{Input, Inputs};
 use super::labels::Labels;
-use super::means::Means;
 use super::reached::{Extent, Place, Separator, State};
 use super::reads::Reads;
 use super::sequences::{Piece, Records};
 use super::words::{Case, Words};
-use super::{kmers, ngrams, phrases, sequences};
+use super::{kmers, phrases, sequences};
 use crate::failure::Failure;
 use crate::input::Position;
 use crate::input::window::Tail;
@@ -44,41 +43,7 @@ fn part(end: Position, at: Position) -> Place {
     Place { at, end: end.offset, extent: Extent::Part, state: State::Stateless }
 }
 
-/// Adds the n-grams of all inputs, under keys of their words' numbers.
-pub(super) fn ngrams(
-    inputs: &mut Inputs<'_, '_>,
-    engine: &mut Engine<Count>,
-    words: usize,
-    case: Case,
-    means: Means,
-) -> Result<Labels, Failure> {
-    let mut vocabulary = ngrams::Vocabulary::new(means.memory_bytes);
-    let mut window = ngrams::Window::new(words);
-    inputs.for_each(engine, |inputs, path, engine| {
-        let Some(Input { name, from, tail, .. }) = inputs.open(path, engine, Separator::Space)? else {
-            return Ok(());
-        };
-        window.clear();
-        let mut number = 0;
-        let shown = Words::new(from, &name, case, tail).for_each(|word, offset| {
-            number += 1;
-            let at = Position { number, offset };
-            if word.len() > KEY_BYTES_MAX {
-                window.clear();
-                return inputs.refuse(&name, at, &format!("a word of more than {KEY_BYTES_MAX} bytes"));
-            }
-            match window.push(vocabulary.number(word)?) {
-                Some(key) => inputs.note(engine.add(key, ()), &name, || at),
-                None => Ok(()),
-            }
-        });
-        shown.map(drop)
-    })?;
-    let (words, renumbered) = vocabulary.sorted();
-    Ok(Labels::Ngrams { words, renumbered })
-}
-
-/// As [`ngrams`], with words in the keys.
+/// Adds the n-grams of all inputs, under keys that have their words.
 pub(super) fn phrases(
     inputs: &mut Inputs<'_, '_>,
     engine: &mut Engine<Count>,
@@ -148,9 +113,9 @@ fn kmers_of<W: kmers::Word>(
     let mut is_marked = true;
     let from = input.take();
     let shown = sequences::for_each(from, &input.name, mark.clone(), input.tail, |piece| {
-        let add = |key: &[u8]| {
+        let add = |kmer: W| {
             is_marked = false;
-            inputs.note(engine.add(key, ()), &input.name, Position::default)
+            inputs.note(engine.add(kmers::key(k, &kmer.to_bytes()), ()), &input.name, Position::default)
         };
         match piece {
             Piece::Next => reads.begin(),

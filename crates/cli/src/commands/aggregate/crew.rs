@@ -1,261 +1,156 @@
-//! Reads inputs of rows by several threads, each of which adds what it reads.
+//! Reads inputs by several threads, each of which adds what it reads.
 //!
-//! 1. Each takes the next piece of the inputs ([feed](super::feed)), reads its rows by columns and adds them.
+//! 1. Each takes the next piece of the inputs from a [`Feed`], reads it and adds what it holds.
 //! 2. Where one finds a malformed record, or fails, no more pieces are handed out; others read theirs to the end.
 //!
 //! **Invariant:** what is told is what stands first in the inputs of all that is wrong, with any number of threads:
 //! pieces are handed out in order, so whatever stands before it is read.
 
-use std::mem;
 use std::panic::resume_unwind;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
 use std::thread;
 
 use forebay_env::sync::Mutex;
 
-use super::adder::{Adder, Fault};
-use super::batch::Batch;
-use super::by::Table;
-use super::columns::{Fields, Reading, header_failure, options};
-use super::engine::Measure;
-use super::feed::{Feed, Kind, Opened, Part, Piece, Place};
-use super::gathering::Gatherer;
-use super::inputs::{self, Inputs, Tally};
+use super::inputs::refused;
 use crate::failure::Failure;
-use crate::input::delimited::Delimited;
-use crate::input::jsonl::Jsonl;
-use crate::input::parquet::ParquetBatches;
-use crate::input::window::{Block, Window};
-use crate::input::{BlockRows, Position, Rows};
-use crate::progress::Progress;
+use crate::input::Position;
+use crate::input::open::name_of;
 
-/// Adds all rows of the inputs; tells which columns were in any.
-pub(super) fn gather<A: Measure>(
-    reading: &Reading,
-    table: &Table,
-    inputs: &mut Inputs<'_, '_>,
-    gatherer: &Gatherer<A>,
-) -> Result<Fields, Failure> {
-    let (progress, on_bad) = (inputs.progress, inputs.on_bad);
-    let feed = Mutex::new(Feed::new(reading, table, inputs));
-    let reader = || Reader {
-        feed: &feed,
-        table,
-        progress,
-        adder: Adder::new(table, gatherer, progress, on_bad),
-        batch: Batch::new(table),
-        rows: None,
-        records: 0,
-        spare: Vec::new(),
-        found: Found::new(table),
-    };
-    let found = thread::scope(|scope| {
-        let others: Vec<_> = (1..gatherer.readers()).map(|_| scope.spawn(|| reader().read_all())).collect();
-        let mut found = vec![reader().read_all()];
-        for other in others {
-            found.push(other.join().unwrap_or_else(|panic| resume_unwind(panic)));
-        }
-        found
-    });
-    drop(feed);
-    let (tally, fields) = together(found, table, reading)?;
-    inputs.tally = tally;
-    Ok(fields)
+/// Where a piece stands among all: by its file, and then by its number in that.
+pub(super) type Place = (usize, u64);
+
+/// The next piece, if there is one; a failure stands at its place.
+pub(super) type Next<P> = Result<Option<(Place, P)>, (Place, Failure)>;
+
+/// Hands out pieces of the inputs, in order.
+pub(super) trait Feed: Send {
+    type Piece;
+
+    /// The next piece, for which there is the memory of another one.
+    fn next(&mut self, spare: &mut Vec<u8>) -> Next<Self::Piece>;
 }
 
-/// What one thread found.
-struct Found {
-    tally: Tally,
-    fields: Fields,
-    /// How many records each piece has.
-    pieces: Vec<(Place, u64)>,
-    /// What it stopped at, in which file.
-    fault: Option<(Place, Option<Arc<Opened>>, Fault)>,
+/// Reads pieces, on a thread of its own.
+pub(super) trait Reader {
+    type Piece;
+    /// What all of them came to.
+    type Found: Send;
+
+    /// Reads a piece, and puts its memory into `spare`. Returns how many records are behind it that numbers in later
+    /// pieces of its file do not count.
+    fn read(&mut self, place: Place, piece: Self::Piece, spare: &mut Vec<u8>) -> Result<u64, Fault>;
+
+    fn finish(self) -> Self::Found;
 }
 
-impl Found {
-    fn new(table: &Table) -> Self {
-        let (tally, pieces, fault) = Default::default();
-        Self { tally, fields: Fields::new(table), pieces, fault }
+/// Why reading a piece stopped.
+pub(super) enum Fault {
+    /// A malformed record.
+    Row(Position, String),
+    Work(Failure),
+}
+
+impl From<forebay::Error> for Fault {
+    fn from(error: forebay::Error) -> Self {
+        Self::Work(error.into())
     }
 }
 
-/// What all found, or the first thing that is wrong.
-fn together(mut all: Vec<Found>, table: &Table, reading: &Reading) -> Result<(Tally, Fields), Failure> {
-    let faults = all.iter_mut().filter_map(|found| found.fault.take());
-    let Some((place, file, fault)) = faults.min_by_key(|(place, ..)| *place) else {
-        let (mut tally, mut fields) = (Tally::default(), Fields::new(table));
-        for found in all {
-            tally.records += found.tally.records;
-            tally.skipped += found.tally.skipped;
-            tally.refused_values += found.tally.refused_values;
-            fields.merge(found.fields);
-        }
-        return Ok((tally, fields));
-    };
-    match (fault, file) {
-        (Fault::Work(failure), None) => Err(failure),
-        (Fault::Work(failure), Some(file)) => Err(reading.blame(&file.path, failure)),
-        (Fault::Row(at, reason), None) => Err(inputs::refused("the input", at, &reason)),
-        (Fault::Row(at, reason), Some(file)) => {
-            let is_before = |(other, _): &&(Place, u64)| other.0 == place.0 && other.1 < place.1;
-            let pieces = all.iter().flat_map(|found| &found.pieces).filter(is_before);
-            let before = match file.kind {
-                // Rows of row groups are counted from the file's first.
-                Kind::Parquet(_) => 0,
-                Kind::Delimited(..) | Kind::Jsonl => pieces.map(|(_, records)| records).sum(),
-            };
-            let at = Position { number: before + at.number, ..at };
-            Err(reading.blame(&file.path, inputs::refused(&file.name, at, &reason)))
-        }
-    }
+/// The first thing that is wrong.
+pub(super) struct Stopped {
+    file: usize,
+    /// The records of the file before the piece.
+    before: u64,
+    fault: Fault,
 }
 
-/// A thread that reads.
-struct Reader<'a, 'f, 'scope, 'env, A: Measure> {
-    feed: &'a Mutex<Feed<'f, 'scope, 'env>>,
-    table: &'a Table,
-    progress: &'a Progress,
-    adder: Adder<'a, A>,
-    batch: Batch,
-    /// Rows of the file that was read last.
-    rows: Option<(usize, RowsOf<'a>)>,
-    /// How many of its records this thread has read.
-    records: u64,
-    spare: Vec<u8>,
-    found: Found,
-}
-
-/// Rows of a file.
-enum RowsOf<'a> {
-    Delimited(Delimited<std::io::Empty>),
-    Jsonl(Jsonl<std::io::Empty>),
-    Parquet(ParquetBatches<Box<dyn FnMut(u64) + 'a>>),
-}
-
-impl<'a, A: Measure> Reader<'a, '_, '_, '_, A> {
-    fn read_all(mut self) -> Found {
-        loop {
-            let next = self.feed.lock().next(&mut self.spare);
-            let (place, file, fault) = match next {
-                Ok(None) => break,
-                Ok(Some(Piece { place, file, part })) => match self.read(place, &file, part) {
-                    Ok(()) => continue,
-                    Err(fault) => (place, Some(file), fault),
-                },
-                Err((place, failure)) => (place, None, Fault::Work(failure)),
-            };
-            self.feed.lock().close();
-            self.found.fault = Some((place, file, fault));
-            break;
-        }
-        self.leave();
-        self.found.tally = self.adder.tally;
-        self.found
-    }
-
-    fn read(&mut self, place: Place, file: &Opened, part: Part) -> Result<(), Fault> {
-        if self.rows.as_ref().is_none_or(|(number, _)| *number != place.0) {
-            self.leave();
-            self.rows = Some((place.0, self.rows_of(&file.kind)?));
-        }
-        let Some((_, rows)) = &mut self.rows else { return Ok(()) };
-        let records = match (rows, part) {
-            (_, Part::Bad(at, reason)) => {
-                self.adder.refuse(at, reason)?;
-                1
+impl Stopped {
+    /// What is told, and of which file.
+    pub(super) fn tell(self, files: &[PathBuf]) -> (&Path, Failure) {
+        let path = &files[self.file];
+        let failure = match self.fault {
+            Fault::Work(failure) => failure,
+            Fault::Row(at, reason) => {
+                let at = Position { number: self.before + at.number, ..at };
+                refused(&name_of(path), at, &reason)
             }
-            (RowsOf::Delimited(rows), Part::Rows(block)) => {
-                self.spare = rows.begin(block);
-                add_rows(rows, &file.name, &mut self.batch, &mut self.adder)?
-            }
-            (RowsOf::Jsonl(rows), Part::Rows(block)) => {
-                self.spare = rows.begin(block);
-                add_rows(rows, &file.name, &mut self.batch, &mut self.adder)?
-            }
-            (RowsOf::Parquet(rows), Part::Group(group)) => {
-                rows.go_to(group);
-                let before = rows.behind().number;
-                add_batches(rows, &file.name, self.table.keys.len(), &mut self.adder)?;
-                rows.behind().number - before
-            }
-            _ => 0,
         };
-        self.records += records;
-        self.found.pieces.push((place, records));
-        Ok(())
-    }
-
-    /// Rows of a file, of which none is read yet.
-    fn rows_of(&self, kind: &Kind) -> Result<RowsOf<'a>, Fault> {
-        let window = || Window::over(Block::default());
-        Ok(match kind {
-            Kind::Delimited(dialect, head) => {
-                let options = options(self.table).map_err(Fault::Work)?;
-                let options = options.into_iter().map(|(_, option)| option);
-                RowsOf::Delimited(Delimited::behind(window(), *dialect, head, options))
-            }
-            Kind::Jsonl => {
-                let rows = Jsonl::with_fields(window(), self.table.columns.iter().cloned());
-                RowsOf::Jsonl(rows.map_err(|trouble| Fault::Work(header_failure(*trouble, "nothing")))?)
-            }
-            Kind::Parquet(file) => {
-                let progress = self.progress;
-                RowsOf::Parquet(ParquetBatches::of(file, Box::new(|bytes| progress.read(bytes))))
-            }
-        })
-    }
-
-    /// Notes which columns the rows of a file had.
-    fn leave(&mut self) {
-        let records = mem::take(&mut self.records);
-        match self.rows.take() {
-            Some((_, RowsOf::Delimited(rows))) => self.found.fields.note(&rows, records),
-            Some((_, RowsOf::Jsonl(rows))) => self.found.fields.note(&rows, records),
-            Some((_, RowsOf::Parquet(_))) => self.found.fields.note_all(records),
-            None => {}
-        }
+        (path, failure)
     }
 }
 
-/// Adds the rows of a block, some thousand together. Returns how many records it has.
-fn add_rows<A: Measure>(
-    rows: &mut impl Rows,
-    name: &str,
-    batch: &mut Batch,
-    adder: &mut Adder<'_, A>,
-) -> Result<u64, Fault> {
-    batch.clear();
-    loop {
-        let outcome = rows.advance();
-        let is_last = !matches!(outcome, Ok(true));
-        if !is_last {
-            batch.push(rows);
+/// Reads all pieces by so many threads. Returns what each found, or why that ended before the last.
+pub(super) fn read_all<F, R>(
+    feed: F,
+    threads: usize,
+    reader: impl Fn() -> R + Sync,
+) -> Result<Vec<R::Found>, Stopped>
+where
+    F: Feed,
+    R: Reader<Piece = F::Piece>,
+{
+    let gate = Mutex::new(Gate { feed, is_closed: false });
+    let read = || read_some(&gate, reader());
+    let all = thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(read)).collect();
+        let mut all = vec![read()];
+        for other in others {
+            all.push(other.join().unwrap_or_else(|panic| resume_unwind(panic)));
         }
-        if is_last || batch.is_full() {
-            adder.add_all(&batch.rows()?, |at| batch.position(at))?;
-            batch.clear();
-        }
-        match outcome {
-            Ok(true) => {}
-            Ok(false) => return Ok(rows.position().number),
-            Err(trouble) => adder.trouble(*trouble, name, rows.position())?,
-        }
+        all
+    });
+    let (mut found, mut pieces, mut first) = (Vec::new(), Vec::new(), None);
+    for one in all {
+        found.push(one.found);
+        pieces.extend(one.pieces);
+        let is_first = |(place, _): &(Place, Fault)| first.as_ref().is_none_or(|(first, _)| place < first);
+        first = one.fault.filter(is_first).or(first);
+    }
+    let Some((place, fault)) = first else { return Ok(found) };
+    let before = pieces.iter().filter(|(other, _)| other.0 == place.0 && other.1 < place.1);
+    Err(Stopped { file: place.0, before: before.map(|(_, records)| records).sum(), fault })
+}
+
+/// What pieces come through, until one is faulty.
+struct Gate<F> {
+    feed: F,
+    is_closed: bool,
+}
+
+impl<F: Feed> Gate<F> {
+    fn next(&mut self, spare: &mut Vec<u8>) -> Next<F::Piece> {
+        if self.is_closed { Ok(None) } else { self.feed.next(spare) }
     }
 }
 
-/// Adds the rows of a row group, of which the first `keys` columns make the key.
-fn add_batches<A: Measure, F: FnMut(u64)>(
-    rows: &mut ParquetBatches<F>,
-    name: &str,
-    keys: usize,
-    adder: &mut Adder<'_, A>,
-) -> Result<(), Fault> {
-    loop {
-        match rows.advance() {
-            Ok(true) => adder.add_all(&rows.rows(keys)?, |at| rows.position(at))?,
-            Ok(false) => return Ok(()),
-            Err(trouble) => return adder.trouble(*trouble, name, rows.behind()),
+/// What one thread read.
+struct One<T> {
+    found: T,
+    /// The records of each piece.
+    pieces: Vec<(Place, u64)>,
+    fault: Option<(Place, Fault)>,
+}
+
+fn read_some<F, R>(gate: &Mutex<Gate<F>>, mut reader: R) -> One<R::Found>
+where
+    F: Feed,
+    R: Reader<Piece = F::Piece>,
+{
+    let (mut spare, mut pieces) = (Vec::new(), Vec::new());
+    let fault = loop {
+        let next = gate.lock().next(&mut spare);
+        match next {
+            Ok(None) => break None,
+            Ok(Some((place, piece))) => match reader.read(place, piece, &mut spare) {
+                Ok(records) => pieces.push((place, records)),
+                Err(fault) => break Some((place, fault)),
+            },
+            Err((place, failure)) => break Some((place, Fault::Work(failure))),
         }
+    };
+    if fault.is_some() {
+        gate.lock().is_closed = true;
     }
+    One { found: reader.finish(), pieces, fault }
 }

@@ -4,11 +4,12 @@ use std::collections::VecDeque;
 use std::io::Read;
 use std::mem;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use super::by::Table;
 use super::columns::{Reading, header_failure, options};
+use super::crew::{Feed, Next};
 use super::inputs::Inputs;
 use super::row_format::RowFormat;
 use crate::failure::Failure;
@@ -19,12 +20,8 @@ use crate::input::parquet::ParquetFile;
 use crate::input::window::{Block, Window};
 use crate::input::{Position, Rows, Trouble, TroubleKind};
 
-/// Where a piece stands among all: by its file, and then by its number in that.
-pub(super) type Place = (usize, u64);
-
 /// A piece of a file.
 pub(super) struct Piece {
-    pub(super) place: Place,
     pub(super) file: Arc<Opened>,
     pub(super) part: Part,
 }
@@ -38,7 +35,6 @@ pub(super) enum Part {
 
 /// A file of which pieces are read.
 pub(super) struct Opened {
-    pub(super) path: PathBuf,
     /// What to call it in messages.
     pub(super) name: String,
     pub(super) kind: Kind,
@@ -51,7 +47,7 @@ pub(super) enum Kind {
 }
 
 /// See the module.
-pub(super) struct Feed<'f, 'scope, 'env> {
+pub(super) struct RowFeed<'f, 'scope, 'env> {
     reading: &'f Reading,
     table: &'f Table,
     inputs: &'f mut Inputs<'scope, 'env>,
@@ -59,7 +55,6 @@ pub(super) struct Feed<'f, 'scope, 'env> {
     next_file: usize,
     open: Option<(Arc<Opened>, Pieces<'scope>)>,
     next_piece: u64,
-    is_closed: bool,
 }
 
 /// The pieces of a file that are left.
@@ -69,26 +64,21 @@ enum Pieces<'a> {
     Groups(Range<usize>),
 }
 
-impl<'f, 'scope, 'env> Feed<'f, 'scope, 'env> {
+impl<'f, 'scope, 'env> RowFeed<'f, 'scope, 'env> {
     pub(super) fn new(reading: &'f Reading, table: &'f Table, inputs: &'f mut Inputs<'scope, 'env>) -> Self {
-        Self { reading, table, inputs, next_file: 0, open: None, next_piece: 0, is_closed: false }
+        Self { reading, table, inputs, next_file: 0, open: None, next_piece: 0 }
     }
+}
 
-    /// The next piece, for which there is the memory of another one; a failure stands at its place.
-    /// Nothing comes behind a failure.
-    pub(super) fn next(&mut self, spare: &mut Vec<u8>) -> Result<Option<Piece>, (Place, Failure)> {
-        let next = self.hand_out(spare);
-        self.is_closed |= next.is_err();
-        next
-    }
+impl Feed for RowFeed<'_, '_, '_> {
+    type Piece = Piece;
 
-    fn hand_out(&mut self, spare: &mut Vec<u8>) -> Result<Option<Piece>, (Place, Failure)> {
-        while !self.is_closed {
+    fn next(&mut self, spare: &mut Vec<u8>) -> Next<Piece> {
+        loop {
             if self.open.is_none() {
                 let Some(path) = self.inputs.files.get(self.next_file) else { return Ok(None) };
                 self.next_piece = 0;
                 let opened = self.reading.open(self.table, self.inputs, path);
-                let opened = opened.map_err(|failure| self.reading.blame(path, failure));
                 self.open = Some(opened.map_err(|failure| ((self.next_file, 0), failure))?);
                 self.next_file += 1;
             }
@@ -97,7 +87,7 @@ impl<'f, 'scope, 'env> Feed<'f, 'scope, 'env> {
             match pieces.next(spare) {
                 Ok(Some(part)) => {
                     self.next_piece += 1;
-                    return Ok(Some(Piece { place, file: Arc::clone(file), part }));
+                    return Ok(Some((place, Piece { file: Arc::clone(file), part })));
                 }
                 Ok(None) => self.open = None,
                 Err(error) => {
@@ -105,12 +95,6 @@ impl<'f, 'scope, 'env> Feed<'f, 'scope, 'env> {
                 }
             }
         }
-        Ok(None)
-    }
-
-    /// Hands out nothing any more.
-    pub(super) fn close(&mut self) {
-        self.is_closed = true;
     }
 }
 
@@ -147,7 +131,7 @@ impl Reading {
             let file = self.seekable(&mut input)?;
             let file = ParquetFile::open(file, &input.name, &options(table)?)?;
             let groups = 0..file.groups();
-            let opened = Opened { path: path.into(), name: input.name, kind: Kind::Parquet(file) };
+            let opened = Opened { name: input.name, kind: Kind::Parquet(file) };
             return Ok((Arc::new(opened), Pieces::Groups(groups)));
         }
         let window = Window::new(input.take());
@@ -166,7 +150,7 @@ impl Reading {
                 (Kind::Jsonl, VecDeque::new(), rows.into_blocks(BLOCK_BYTES))
             }
         };
-        let opened = Opened { path: path.into(), name: input.name, kind };
+        let opened = Opened { name: input.name, kind };
         Ok((Arc::new(opened), Pieces::Blocks(seen, blocks)))
     }
 }

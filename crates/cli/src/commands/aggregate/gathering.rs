@@ -30,6 +30,14 @@ impl<A: Aggregate> Gatherer<A> {
         Ok(Self { function, means, groups: Gathered { table, _directory: directory } })
     }
 
+    /// Adds a value to each of some keys that may be keys, from any thread.
+    pub(super) fn add_pairs<'v>(&self, pairs: &[(&[u8], A::Input<'v>)]) -> Result<(), Error>
+    where
+        A::Input<'v>: Copy,
+    {
+        self.groups.table.add_pairs(pairs)
+    }
+
     /// Adds one value to a key.
     #[inline]
     pub(super) fn add<'v>(&mut self, key: &[u8], value: A::Input<'v>) -> Result<(), Refused>

@@ -45,12 +45,22 @@ pub(super) struct Tally {
     pub(super) unfinished_files: u64,
 }
 
+impl Tally {
+    /// Adds what a thread counted.
+    pub(super) fn add(&mut self, other: &Self) {
+        self.records += other.records;
+        self.skipped += other.skipped;
+        self.refused_values += other.refused_values;
+    }
+}
+
 /// See the module.
 pub(super) struct Inputs<'scope, 'env> {
     pub(super) files: &'env [PathBuf],
     pub(super) progress: &'env Progress,
-    /// Of the threads that read ahead.
+    /// Of the threads that read ahead, and how many unpack one input.
     pub(super) scope: &'scope Scope<'scope, 'env>,
+    pub(super) unpackers: usize,
     pub(super) on_bad: OnBad,
     /// What becomes of a last record that has no end, of files that a store may find grown.
     pub(super) tail: Tail,
@@ -160,10 +170,11 @@ impl<'scope, 'env> Inputs<'scope, 'env> {
         (&mut from).take(MAGIC_BYTES as u64).read_to_end(&mut head).map_err(failed)?;
         let packer = Packer::of(&head, &name)?;
         let whole = Cursor::new(head).chain(from);
-        let plain = packer.unpack(whole, &name).map_err(failed)?;
         let from = match (packer, bytes) {
-            (Packer::Gzip | Packer::Zstd, Some(_)) => Box::new(Ahead::spawn(self.scope, plain)),
-            _ => plain,
+            (Packer::Gzip | Packer::Zstd, Some(_)) => {
+                Box::new(Ahead::spawn(self.scope, packer, whole, name.clone(), self.unpackers))
+            }
+            _ => packer.unpack(whole, &name).map_err(failed)?,
         };
         Ok(Unpacked { name, from, file: file.filter(|_| packer == Packer::Nothing) })
     }

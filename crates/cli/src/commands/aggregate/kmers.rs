@@ -36,6 +36,22 @@ pub(super) fn key_bytes(k: usize) -> usize {
     k.div_ceil(4)
 }
 
+/// The key of a k-mer of this many bases, whose bytes these are.
+#[inline]
+pub(super) fn key<B: AsRef<[u8]>>(k: usize, bytes: &B) -> &[u8] {
+    let bytes = bytes.as_ref();
+    &bytes[bytes.len() - key_bytes(k)..]
+}
+
+/// Leaves of a sequence the last so many bases that follow each other, or as many as do, without ends of lines.
+pub(super) fn keep_last(sequence: &mut Vec<u8>, most: usize) {
+    let bases = sequence.iter().rev().map(|byte| (*byte, CODES[usize::from(*byte)]));
+    let bases = bases.filter(|(_, code)| *code != PASS).take_while(|(_, code)| *code != BREAK).take(most);
+    let mut kept: Vec<u8> = bases.map(|(byte, _)| byte).collect();
+    kept.reverse();
+    *sequence = kept;
+}
+
 /// A machine word that holds a k-mer: `u64` up to 32 bases, or `u128`.
 pub(super) trait Word:
     Copy
@@ -50,6 +66,7 @@ pub(super) trait Word:
 {
     const ALL: Self;
     const BITS: usize;
+    /// What holds its bytes.
     type Bytes: AsRef<[u8]>;
 
     /// Its bytes, the highest first.
@@ -93,16 +110,15 @@ impl<W: Word> Roller<W> {
         Self { k, forward: W::from(0), reverse: W::from(0), bases: 0 }
     }
 
-    /// Takes the next bytes of a sequence, and shows the key of every canonical k-mer that ends in them.
+    /// Takes the next bytes of a sequence, and shows every canonical k-mer that ends in them.
     #[inline]
     pub(super) fn feed<E>(
         &mut self,
         sequence: &[u8],
-        mut show: impl FnMut(&[u8]) -> Result<(), E>,
+        mut show: impl FnMut(W) -> Result<(), E>,
     ) -> Result<(), E> {
         let mask = W::ALL >> (W::BITS - 2 * self.k);
         let top = 2 * (self.k - 1);
-        let key_start = W::BITS / 8 - key_bytes(self.k);
         for byte in sequence {
             let code = CODES[usize::from(*byte)];
             if code >= BREAK {
@@ -115,7 +131,7 @@ impl<W: Word> Roller<W> {
             self.reverse = self.reverse >> 2 | W::from(3 - code) << top;
             self.bases += 1;
             if self.bases >= self.k {
-                show(&self.forward.min(self.reverse).to_bytes().as_ref()[key_start..])?;
+                show(self.forward.min(self.reverse))?;
             }
         }
         Ok(())
@@ -168,9 +184,9 @@ mod tests {
     fn kmers_in<W: Word>(k: usize, parts: &[&str]) -> Vec<String> {
         let (mut roller, mut seen) = (Roller::<W>::new(k), Vec::new());
         for part in parts {
-            let shown = roller.feed(part.as_bytes(), |key| {
+            let shown = roller.feed(part.as_bytes(), |word| {
                 let mut text = Vec::new();
-                letters(k, key, &mut text);
+                letters(k, key(k, &word.to_bytes()), &mut text);
                 seen.push(String::from_utf8(text).unwrap());
                 Ok::<(), ()>(())
             });
@@ -209,6 +225,19 @@ mod tests {
         assert_eq!(kmers(32, &[&"A".repeat(33)]), ["A".repeat(32), "A".repeat(32)]);
         assert_eq!(kmers(32, &[&"T".repeat(32)]), ["A".repeat(32)]);
         assert_eq!(kmers(64, &[&"T".repeat(65)]), ["A".repeat(64), "A".repeat(64)]);
+    }
+
+    /// Going on behind the last bases shows what is left.
+    #[test]
+    fn the_last_bases_are_kept() {
+        let mut sequence = b"AAC\r\nG\r\rTt\r".to_vec();
+        keep_last(&mut sequence, 4);
+        assert_eq!(sequence, b"CGTt");
+        let mut broken = b"ACG-T\nA".to_vec();
+        keep_last(&mut broken, 4);
+        assert_eq!(broken, b"TA");
+        keep_last(&mut broken, 0);
+        assert_eq!(broken, b"");
     }
 
     proptest! {

@@ -3,7 +3,7 @@
 use forebay_aggregate::Value;
 
 use super::cells::Cells;
-use super::ngrams::{self, Vocabulary};
+use super::ngrams::{self, Words};
 use super::{kmers, phrases};
 use forebay_aggregate::group_key as keys;
 
@@ -17,7 +17,7 @@ pub(super) enum Labels {
     /// As words.
     Ngrams {
         /// The words in their order.
-        words: Vocabulary,
+        words: Words,
         /// From the numbers that keys have to those.
         renumbered: Vec<u32>,
     },

@@ -11,10 +11,12 @@ mod adder;
 mod ahead;
 mod args;
 mod asked;
+mod bases;
 mod batch;
 mod belt;
 mod by;
 mod cells;
+mod chunks;
 mod columnar;
 mod columns;
 mod content;
@@ -41,6 +43,7 @@ mod reads;
 mod refused;
 mod report;
 mod row_format;
+mod rows;
 mod sequences;
 mod shape;
 mod sheet;
@@ -48,6 +51,9 @@ mod showing;
 mod shown;
 mod store;
 mod tables;
+#[cfg(test)]
+mod tests;
+mod text;
 mod tracked;
 mod words;
 
@@ -182,29 +188,23 @@ impl<'a> Job<'a> {
         let names = match &shape.by {
             By::Columns(names) => names,
             By::Word => {
-                return self
-                    .run(Count, self.means.clone(), |inputs, engine| counting::words(inputs, engine, case));
-            }
-            By::Ngram(n) if self.store.is_some() => {
-                return self.run(Count, self.means.clone(), |inputs, engine| {
-                    counting::phrases(inputs, engine, *n, case)
+                return self.run(Count, self.means.clone(), |inputs, engine| match engine {
+                    Engine::Gathering(gatherer) => text::words(inputs, gatherer, case),
+                    Engine::Storing(_) => counting::words(inputs, engine, case),
                 });
             }
             By::Ngram(n) => {
-                return self.run(Count, self.means.share(5, 8), |inputs, engine| {
-                    counting::ngrams(inputs, engine, *n, case, self.means.share(1, 8))
+                // What is kept has its words in its keys.
+                let parts = if self.store.is_some() { 8 } else { 5 };
+                return self.run(Count, self.means.share(parts, 8), |inputs, engine| match engine {
+                    Engine::Gathering(gatherer) => {
+                        text::ngrams(inputs, gatherer, *n, case, self.means.share(1, 8))
+                    }
+                    Engine::Storing(_) => counting::phrases(inputs, engine, *n, case),
                 });
             }
-            By::Kmer(k) if *k > 32 => {
-                return self.run(Count, self.means.clone(), |inputs, engine| {
-                    counting::kmers::<u128>(inputs, engine, *k)
-                });
-            }
-            By::Kmer(k) => {
-                return self.run(Count, self.means.clone(), |inputs, engine| {
-                    counting::kmers::<u64>(inputs, engine, *k)
-                });
-            }
+            By::Kmer(k) if *k > 32 => return self.count_kmers::<u128>(*k),
+            By::Kmer(k) => return self.count_kmers::<u64>(*k),
         };
         let table = Table::new(names, &shape.functions, self.cube.as_ref().map(|_| GROUPING))?;
         let header = if self.args.header { delimited::Header::Present } else { delimited::Header::Absent };
@@ -229,6 +229,13 @@ impl<'a> Job<'a> {
                 reading.feed(&table, inputs, engine)
             };
             fed.map(|()| labels())
+        })
+    }
+
+    fn count_kmers<W: kmers::Word>(&self, k: usize) -> Result<(), Failure> {
+        self.run(Count, self.means.clone(), |inputs, engine| match engine {
+            Engine::Gathering(gatherer) => bases::kmers::<W>(inputs, gatherer, k),
+            Engine::Storing(_) => counting::kmers::<W>(inputs, engine, k),
         })
     }
 
@@ -287,6 +294,7 @@ impl<'a> Job<'a> {
                 files: &self.files,
                 progress,
                 scope,
+                unpackers: self.means.readers,
                 on_bad,
                 tail,
                 tally: Tally::default(),

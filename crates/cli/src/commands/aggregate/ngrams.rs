@@ -4,6 +4,8 @@
 //! numbers, four bytes each, big-endian: so keys of rare words and of long ones take as much as any.
 
 use forebay::Error;
+use forebay_env::sync::Mutex;
+use forebay_env::sync::atomic::{AtomicUsize, Ordering};
 use forebay_units::sizes;
 use hashbrown::HashTable;
 use rapidhash::v3::rapidhash_v3;
@@ -12,107 +14,206 @@ use rapidhash::v3::rapidhash_v3;
 pub(super) const WORDS_MAX: usize = 32;
 /// Bytes of a word's number.
 const NUMBER_BYTES: usize = 4;
+/// What words are divided between, by their hashes. A number tells its part by its last bits.
+const PARTS: usize = 16;
 
-/// The words that were met, numbered from 0.
-pub(super) struct Vocabulary {
-    words: Vec<u8>,
+/// Words, one behind the other.
+#[derive(Default)]
+pub(super) struct Words {
+    bytes: Vec<u8>,
     /// Where each word ends.
     ends: Vec<usize>,
-    table: HashTable<u32>,
+}
+
+impl Words {
+    /// The word at this place; nothing where there is none.
+    pub(super) fn word(&self, at: u32) -> &[u8] {
+        let at = at as usize;
+        let start = at.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
+        self.ends.get(at).and_then(|end| self.bytes.get(start..*end)).unwrap_or_default()
+    }
+
+    fn push(&mut self, word: &[u8]) {
+        self.bytes.extend_from_slice(word);
+        self.ends.push(self.bytes.len());
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.bytes.capacity() + self.ends.capacity() * size_of::<usize>()
+    }
+}
+
+/// The words that were met, by any thread, each under a number.
+pub(super) struct Vocabulary {
+    parts: [Mutex<Part>; PARTS],
+    count: AtomicUsize,
+    memory_bytes: AtomicUsize,
     memory_max: usize,
+}
+
+/// Words whose hashes are of one part.
+#[derive(Default)]
+struct Part {
+    words: Words,
+    table: HashTable<u32>,
+}
+
+/// Memory to number words with.
+#[derive(Default)]
+pub(super) struct Numbering {
+    hashes: Vec<u64>,
+    /// The places of the words, part by part.
+    order: Vec<usize>,
+    numbers: Vec<u32>,
+}
+
+/// The part that a hash is of: by bits that tables do not look at.
+fn part_of(hash: u64) -> usize {
+    (hash >> 40) as usize % PARTS
 }
 
 impl Vocabulary {
     /// An empty one, to take no more than this many bytes.
     pub(super) fn new(memory_max: usize) -> Self {
-        Self { words: Vec::new(), ends: Vec::new(), table: HashTable::new(), memory_max }
+        let (parts, count, memory_bytes) = Default::default();
+        Self { parts, count, memory_bytes, memory_max }
     }
 
-    /// The word of this number; nothing where there is none.
-    pub(super) fn word(&self, number: u32) -> &[u8] {
-        let number = number as usize;
-        let start = number.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
-        self.ends.get(number).and_then(|end| self.words.get(start..*end)).unwrap_or_default()
-    }
-
-    /// The number of a word.
-    #[inline]
-    pub(super) fn number(&mut self, word: &[u8]) -> Result<u32, Error> {
-        let hash = rapidhash_v3(word);
-        match self.table.find(hash, |number| self.word(*number) == word) {
-            Some(number) => Ok(*number),
-            None => self.insert(hash, word),
+    /// The numbers of some words. Who numbers many takes each part's lock once, and does not begin where others do.
+    pub(super) fn number<'n>(
+        &self,
+        words: &[&[u8]],
+        numbering: &'n mut Numbering,
+    ) -> Result<&'n [u32], Error> {
+        let Numbering { hashes, order, numbers } = numbering;
+        hashes.clear();
+        hashes.extend(words.iter().map(|word| rapidhash_v3(word)));
+        let mut ends = [0; PARTS];
+        hashes.iter().for_each(|hash| ends[part_of(*hash)] += 1);
+        let mut end = 0;
+        for part in &mut ends {
+            (*part, end) = (end, end + *part);
         }
+        order.clear();
+        order.resize(words.len(), 0);
+        for (at, hash) in hashes.iter().enumerate() {
+            let place = &mut ends[part_of(*hash)];
+            order[*place] = at;
+            *place += 1;
+        }
+        numbers.clear();
+        numbers.resize(words.len(), 0);
+        let first = hashes.first().map_or(0, |hash| part_of(*hash));
+        for part in (first..PARTS).chain(0..first) {
+            let start = part.checked_sub(1).map_or(0, |before| ends[before]);
+            let some = &order[start..ends[part]];
+            if some.is_empty() {
+                continue;
+            }
+            let mut own = self.parts[part].lock();
+            for at in some {
+                let at = *at;
+                numbers[at] = match own.find(hashes[at], words[at]) {
+                    Some(place) => number_of(part, place)?,
+                    None => number_of(part, self.insert(&mut own, hashes[at], words[at])?)?,
+                };
+            }
+        }
+        Ok(numbers)
     }
 
     #[cold]
-    fn insert(&mut self, hash: u64, word: &[u8]) -> Result<u32, Error> {
-        if self.memory_bytes() > self.memory_max {
+    fn insert(&self, part: &mut Part, hash: u64, word: &[u8]) -> Result<u32, Error> {
+        if self.memory_bytes.load(Ordering::Relaxed) > self.memory_max {
             return Err(Error::invalid(format!(
                 "{} distinct words take more than {}, an eighth of what --memory leaves for groups; raise it",
-                self.ends.len(),
+                self.count.load(Ordering::Relaxed),
                 sizes::human(self.memory_max as u64)
             )));
         }
-        let number =
-            u32::try_from(self.ends.len()).map_err(|_| Error::invalid("more than 2^32 distinct words"))?;
-        self.words.extend_from_slice(word);
-        self.ends.push(self.words.len());
-        let (words, ends) = (&self.words, &self.ends);
-        let rehash = |number: &u32| {
-            let end = ends[*number as usize];
-            let start = if *number == 0 { 0 } else { ends[*number as usize - 1] };
-            rapidhash_v3(&words[start..end])
-        };
-        self.table.insert_unique(hash, number, rehash);
-        Ok(number)
+        let before = part.memory_bytes();
+        let place = part.insert(hash, word)?;
+        // It wraps where less is used than before.
+        self.memory_bytes.fetch_add(part.memory_bytes().wrapping_sub(before), Ordering::Relaxed);
+        self.count.fetch_add(1, Ordering::Relaxed);
+        Ok(place)
     }
 
-    pub(super) fn memory_bytes(&self) -> usize {
-        self.words.capacity() + self.ends.capacity() * size_of::<usize>() + self.table.allocation_size()
-    }
-
-    /// The same words, numbered by their bytes' order, and each old number's new one.
-    pub(super) fn sorted(&self) -> (Self, Vec<u32>) {
-        let mut order: Vec<u32> = (0..self.ends.len() as u32).collect();
-        order.sort_unstable_by_key(|number| self.word(*number));
-        let mut sorted = Self::new(self.memory_max);
-        let mut renumbered = vec![0; order.len()];
+    /// The same words in their bytes' order, and each number's place among them.
+    pub(super) fn sorted(self) -> (Words, Vec<u32>) {
+        let parts = self.parts.map(Mutex::into_inner);
+        let word = |number: u32| parts[number as usize % PARTS].words.word(number / PARTS as u32);
+        let mut order: Vec<u32> = Vec::new();
+        for (part, Part { words, .. }) in parts.iter().enumerate() {
+            order.extend((0..words.ends.len()).map(|place| (place * PARTS + part) as u32));
+        }
+        let numbers = order.iter().max().map_or(0, |last| *last as usize + 1);
+        order.sort_unstable_by(|one, other| word(*one).cmp(word(*other)));
+        let (mut sorted, mut renumbered) = (Words::default(), vec![0; numbers]);
         for (new, old) in (0..).zip(order) {
-            sorted.words.extend_from_slice(self.word(old));
-            sorted.ends.push(sorted.words.len());
+            sorted.push(word(old));
             renumbered[old as usize] = new;
         }
         (sorted, renumbered)
     }
 }
 
-/// The last N words of a file.
+/// The number of the word at a place of a part.
+fn number_of(part: usize, place: u32) -> Result<u32, Error> {
+    let number = u64::from(place) * PARTS as u64 + part as u64;
+    u32::try_from(number).map_err(|_| Error::invalid("more than some 2^32 distinct words"))
+}
+
+impl Part {
+    #[inline]
+    fn find(&self, hash: u64, word: &[u8]) -> Option<u32> {
+        self.table.find(hash, |place| self.words.word(*place) == word).copied()
+    }
+
+    fn insert(&mut self, hash: u64, word: &[u8]) -> Result<u32, Error> {
+        let place = u32::try_from(self.words.ends.len())
+            .map_err(|_| Error::invalid("more than 2^32 distinct words"))?;
+        self.words.push(word);
+        let words = &self.words;
+        self.table.insert_unique(hash, place, |place| rapidhash_v3(words.word(*place)));
+        Ok(place)
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.words.memory_bytes() + self.table.allocation_size()
+    }
+}
+
+/// The numbers of words that follow each other, of which every N make the key of an n-gram.
 pub(super) struct Window {
-    key: Vec<u8>,
+    bytes: Vec<u8>,
     words: usize,
 }
 
 impl Window {
     pub(super) fn new(words: usize) -> Self {
-        Self { key: Vec::with_capacity(words * NUMBER_BYTES), words }
+        Self { bytes: Vec::new(), words }
     }
 
-    /// Takes the next word, and gives the key of the n-gram that it ends, if it ends one.
-    #[inline]
-    pub(super) fn push(&mut self, number: u32) -> Option<&[u8]> {
-        let full = self.words * NUMBER_BYTES;
-        if self.key.len() == full {
-            self.key.copy_within(NUMBER_BYTES.., 0);
-            self.key.truncate(full - NUMBER_BYTES);
-        }
-        self.key.extend_from_slice(&number.to_be_bytes());
-        (self.key.len() == full).then_some(&self.key[..])
+    /// Takes the next words.
+    pub(super) fn extend(&mut self, numbers: &[u32]) {
+        self.bytes.extend(numbers.iter().flat_map(|number| number.to_be_bytes()));
+    }
+
+    /// The keys of the n-grams that there are.
+    pub(super) fn keys(&self) -> impl Iterator<Item = &[u8]> {
+        self.bytes.windows(self.words * NUMBER_BYTES).step_by(NUMBER_BYTES)
+    }
+
+    /// Leaves those behind: keeps the words that the next one makes an n-gram with.
+    pub(super) fn pass(&mut self) {
+        let kept = ((self.words - 1) * NUMBER_BYTES).min(self.bytes.len());
+        self.bytes.drain(..self.bytes.len() - kept);
     }
 
     /// Forgets all words.
     pub(super) fn clear(&mut self) {
-        self.key.clear();
+        self.bytes.clear();
     }
 }
 
@@ -137,39 +238,66 @@ mod tests {
         })]
 
         #[test]
-        fn a_window_shows_what_slices_have(words in prop::collection::vec("[ab]{0,3}", 0..12), n in 1_usize..5) {
-            let mut vocabulary = Vocabulary::new(1 << 20);
+        fn windows_show_what_slices_have(
+            words in prop::collection::vec("[ab]{0,3}", 0..40), n in 1_usize..5, together in 1_usize..9,
+        ) {
+            let (vocabulary, mut numbering) = (Vocabulary::new(1 << 20), Numbering::default());
             let mut window = Window::new(n);
             let mut seen = Vec::new();
-            for word in &words {
-                let number = vocabulary.number(word.as_bytes()).unwrap();
-                seen.extend(window.push(number).map(<[u8]>::to_vec));
+            for some in words.chunks(together) {
+                let some: Vec<&[u8]> = some.iter().map(|word| word.as_bytes()).collect();
+                window.extend(vocabulary.number(&some, &mut numbering).unwrap());
+                seen.extend(window.keys().map(<[u8]>::to_vec));
+                window.pass();
             }
-            let text = |vocabulary: &Vocabulary, numbers: Vec<u32>| {
-                let words = numbers.into_iter().map(|number| vocabulary.word(number).to_vec());
-                words.collect::<Vec<_>>()
-            };
             let expected: Vec<Vec<Vec<u8>>> =
                 words.windows(n).map(|window| window.iter().map(|word| word.clone().into_bytes()).collect()).collect();
-            let shown: Vec<_> = seen.iter().map(|key| text(&vocabulary, numbers(key).collect())).collect();
-            prop_assert_eq!(&shown, &expected);
-
             let (sorted, renumbered) = vocabulary.sorted();
-            let again: Vec<_> = seen
+            let shown: Vec<Vec<Vec<u8>>> = seen
                 .iter()
-                .map(|key| text(&sorted, numbers(key).map(|number| renumbered[number as usize]).collect()))
+                .map(|key| numbers(key).map(|number| sorted.word(renumbered[number as usize]).to_vec()).collect())
                 .collect();
-            prop_assert_eq!(again, expected);
-            let distinct = renumbered.len() as u32;
-            prop_assert!((1..distinct).all(|number| sorted.word(number - 1) < sorted.word(number)));
+            prop_assert_eq!(shown, expected);
+            let distinct = sorted.ends.len() as u32;
+            prop_assert!((1..distinct).all(|place| sorted.word(place - 1) < sorted.word(place)));
         }
     }
 
     #[test]
     fn a_vocabulary_keeps_to_its_memory() {
-        let mut vocabulary = Vocabulary::new(10_000);
-        let refused = (0..10_000).find(|word: &u32| vocabulary.number(&word.to_le_bytes()).is_err());
+        let (vocabulary, mut numbering) = (Vocabulary::new(20_000), Numbering::default());
+        let mut number =
+            |word: u32| vocabulary.number(&[&word.to_le_bytes()[..]], &mut numbering).map(<[u32]>::to_vec);
+        let refused = (0..10_000).find(|word| number(*word).is_err());
         assert!(refused.is_some_and(|words| words > 100), "{refused:?}");
-        assert!(vocabulary.number(&0_u32.to_le_bytes()).is_ok(), "what it has it still finds");
+        assert!(number(0).is_ok(), "what it has it still finds");
+    }
+
+    /// Whichever thread meets a word first, it has one number.
+    #[test]
+    fn threads_number_the_same_words() {
+        let vocabulary = Vocabulary::new(1 << 20);
+        let words: Vec<Vec<u8>> = (0..3000_u32).map(|word| word.to_string().into_bytes()).collect();
+        let found = std::thread::scope(|scope| {
+            let number = |turn: usize| {
+                let (words, vocabulary) = (&words, &vocabulary);
+                scope.spawn(move || {
+                    let mut words: Vec<&[u8]> = words.iter().map(|word| &word[..]).collect();
+                    words.rotate_left(turn * 700);
+                    let mut found = Vec::new();
+                    for some in words.chunks(150) {
+                        found.extend_from_slice(vocabulary.number(some, &mut Numbering::default()).unwrap());
+                    }
+                    found.rotate_right(turn * 700);
+                    found
+                })
+            };
+            [0, 1, 2].map(number).map(|thread| thread.join().unwrap())
+        });
+        assert!(found.iter().all(|numbers| *numbers == found[0]));
+        let (sorted, renumbered) = vocabulary.sorted();
+        for (word, number) in words.iter().zip(&found[0]) {
+            assert_eq!(sorted.word(renumbered[*number as usize]), word);
+        }
     }
 }

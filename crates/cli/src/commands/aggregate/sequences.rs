@@ -5,6 +5,7 @@
 //! is as long.
 
 use std::io::{ErrorKind, Read};
+use std::mem;
 
 use memchr::memchr;
 use serde::{Deserialize, Serialize};
@@ -60,11 +61,7 @@ pub(super) fn for_each(
             None => {
                 bytes = before.pass(bytes);
                 let Some(first) = bytes.first() else { continue };
-                file.insert(Records::new(*first, before.bytes).ok_or_else(|| {
-                    Failure::work(format!(
-                        "{name}: it begins with neither `>`, as FASTA does, nor `@`, as FASTQ does"
-                    ))
-                })?)
+                file.insert(Records::begin_with(*first, before.bytes, name)?)
             }
         };
         records.take(bytes, &mut show)?;
@@ -74,13 +71,13 @@ pub(super) fn for_each(
 
 /// What stands before the first record: a byte order mark and blank lines, which are passed over.
 #[derive(Default)]
-struct Before {
-    bytes: u64,
+pub(super) struct Before {
+    pub(super) bytes: u64,
 }
 
 impl Before {
     /// What is left of more bytes.
-    fn pass<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
+    pub(super) fn pass<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
         const MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
         let is_passed =
             |place: u64, byte: u8| MARK.get(place as usize) == Some(&byte) || matches!(byte, b'\n' | b'\r');
@@ -118,17 +115,25 @@ pub(super) struct Records {
     record: Position,
     bases: u64,
     qualities: u64,
+    /// Whether the last byte of the line is a return, which is none of it where a newline follows.
+    #[serde(default)]
+    returns: bool,
 }
 
 impl Records {
-    fn new(first: u8, offset: u64) -> Option<Self> {
+    /// The records of an input that begins with this byte, at an offset.
+    pub(super) fn begin_with(first: u8, offset: u64, name: &str) -> Result<Self, Failure> {
         let line = match first {
             b'>' => Line::Name,
             b'@' => Line::Between,
-            _ => return None,
+            _ => {
+                return Err(Failure::work(format!(
+                    "{name}: it begins with neither `>`, as FASTA does, nor `@`, as FASTQ does"
+                )));
+            }
         };
         let record = Position::default();
-        Some(Self { line, begins: true, offset, record, bases: 0, qualities: 0 })
+        Ok(Self { line, begins: true, offset, record, bases: 0, qualities: 0, returns: false })
     }
 
     /// What was shown.
@@ -145,14 +150,15 @@ impl Records {
     pub(super) fn before_record(&self) -> Self {
         let Position { number, offset } = self.record;
         let record = Position { number: number.saturating_sub(1), offset };
-        Self { line: Line::Between, begins: true, offset, record, bases: 0, qualities: 0 }
+        Self { line: Line::Between, begins: true, offset, record, bases: 0, qualities: 0, returns: false }
     }
 
-    fn take(
+    /// Takes the next bytes, and shows what they hold.
+    pub(super) fn take<E>(
         &mut self,
         chunk: &[u8],
-        show: &mut impl FnMut(Piece<'_>) -> Result<(), Failure>,
-    ) -> Result<(), Failure> {
+        show: &mut impl FnMut(Piece<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
         let mut rest = chunk;
         while let Some(first) = rest.first() {
             if self.begins {
@@ -161,14 +167,16 @@ impl Records {
             let end = memchr(b'\n', rest);
             let part = &rest[..end.unwrap_or(rest.len())];
             self.begins = end.is_some();
-            let counted = part.len() as u64 - u64::from(part.last() == Some(&b'\r'));
+            self.returns = part.last().map_or(self.returns, |last| *last == b'\r');
+            // It may have come with the bytes before these.
+            let returned = u64::from(self.begins && mem::take(&mut self.returns));
             match self.line {
                 Line::Part => show(Piece::Bases(part))?,
                 Line::Sequence => {
-                    self.bases += counted;
+                    self.bases = self.bases + part.len() as u64 - returned;
                     show(Piece::Bases(part))?;
                 }
-                Line::Quality => self.qualities += counted,
+                Line::Quality => self.qualities = self.qualities + part.len() as u64 - returned,
                 Line::Name | Line::Between | Line::Title | Line::Plus | Line::Lost => {}
             }
             let used = part.len() + usize::from(end.is_some());
@@ -182,11 +190,7 @@ impl Records {
     }
 
     /// A line begins with this byte.
-    fn begin(
-        &mut self,
-        first: u8,
-        show: &mut impl FnMut(Piece<'_>) -> Result<(), Failure>,
-    ) -> Result<(), Failure> {
+    fn begin<E>(&mut self, first: u8, show: &mut impl FnMut(Piece<'_>) -> Result<(), E>) -> Result<(), E> {
         match (self.line, first) {
             (Line::Name | Line::Part, b'>') => {
                 self.line = Line::Name;
@@ -214,20 +218,14 @@ impl Records {
         Position { number: self.record.number + 1, offset: self.offset }
     }
 
-    fn begin_record(
-        &mut self,
-        show: &mut impl FnMut(Piece<'_>) -> Result<(), Failure>,
-    ) -> Result<(), Failure> {
+    fn begin_record<E>(&mut self, show: &mut impl FnMut(Piece<'_>) -> Result<(), E>) -> Result<(), E> {
         self.record = self.next_record();
         self.line = Line::Title;
         (self.bases, self.qualities) = (0, 0);
         show(Piece::Record)
     }
 
-    fn finish_line(
-        &mut self,
-        show: &mut impl FnMut(Piece<'_>) -> Result<(), Failure>,
-    ) -> Result<(), Failure> {
+    fn finish_line<E>(&mut self, show: &mut impl FnMut(Piece<'_>) -> Result<(), E>) -> Result<(), E> {
         self.line = match self.line {
             Line::Title => Line::Sequence,
             Line::Sequence => Line::Plus,
@@ -244,11 +242,11 @@ impl Records {
         Ok(())
     }
 
-    fn lose(
+    fn lose<E>(
         &mut self,
         reason: &'static str,
-        show: &mut impl FnMut(Piece<'_>) -> Result<(), Failure>,
-    ) -> Result<(), Failure> {
+        show: &mut impl FnMut(Piece<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
         self.line = Line::Lost;
         show(Piece::Malformed(self, reason))
     }
@@ -262,17 +260,17 @@ impl Records {
     pub(super) fn is_whole(&self) -> bool {
         match self.line {
             Line::Name | Line::Part | Line::Between | Line::Lost => true,
-            Line::Quality => self.bases == self.qualities,
+            Line::Quality => self.bases + u64::from(self.returns) == self.qualities,
             Line::Title | Line::Sequence | Line::Plus => false,
         }
     }
 
     /// The file ends here, for now or for good.
-    fn end(
+    pub(super) fn end<E>(
         &mut self,
         tail: Tail,
-        show: &mut impl FnMut(Piece<'_>) -> Result<(), Failure>,
-    ) -> Result<(), Failure> {
+        show: &mut impl FnMut(Piece<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
         match (self.is_whole(), tail) {
             (true, _) => show(Piece::Whole),
             (false, Tail::Taken) => self.lose("the input ends in the middle of a record", show),

@@ -92,7 +92,7 @@ impl Shown {
                 let mut key = None;
                 let mut roller = kmers::Roller::<u128>::new(*k);
                 let Ok(()) = roller.feed(text, |found| {
-                    key = Some(found.to_vec());
+                    key = Some(kmers::key(*k, &kmers::Word::to_bytes(found)).to_vec());
                     Ok::<_, Infallible>(())
                 });
                 key.filter(|_| text.len() == *k)

@@ -105,7 +105,7 @@ pub(super) fn is_space(byte: u8) -> bool {
 
 /// Where the first white space is.
 #[inline]
-fn find_space(bytes: &[u8]) -> Option<usize> {
+pub(super) fn find_space(bytes: &[u8]) -> Option<usize> {
     const ONES: u64 = u64::MAX / 0xff;
     let mut at = 0;
     while let Some(eight) = bytes[at..].first_chunk::<8>() {

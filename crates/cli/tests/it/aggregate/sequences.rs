@@ -94,3 +94,37 @@ fn malformed_records_of_fastq_are_named_or_skipped() {
     assert_eq!(last_object(&lines)["skipped"], 1);
     folder.run_on("aggregate --by kmer:3", b"ACGT\n").refused(1, &["standard input", "FASTA", "FASTQ"]);
 }
+
+/// Chunks are read beside each other: what is counted and told is the same with any number of threads.
+#[test]
+fn readers_of_sequences_beside_each_other_tell_what_one_tells() {
+    let folder = Folder::new("sequence-readers");
+    let mut draws = Draws::new(10);
+    let long = bases(&mut draws, 900_000);
+    let short: Vec<String> = (0..6000).map(|_| bases(&mut draws, 150)).collect();
+    std::fs::write(folder.path("a.fa"), fasta(&[long.clone(), short[0].clone()])).unwrap();
+    std::fs::write(folder.path("one-line.fa"), format!(">one\n{long}\n>two\n{}", short[1])).unwrap();
+    write_gzip(&folder, "b.fastq.gz", fastq(&short).as_bytes());
+    let bad = format!("{}@bad\nACGT\n+\nIII\n{}@cut\nAC", fastq(&short), fastq(&short[..4000]));
+    std::fs::write(folder.path("bad.fastq"), bad).unwrap();
+    let outcome = |words: &str, threads: u32| {
+        let outcome = folder.run(&format!("aggregate {words} --memory 200M --threads {threads}"));
+        (outcome.code, outcome.stdout, outcome.stderr)
+    };
+    for words in [
+        "--by kmer:25 a.fa one-line.fa b.fastq.gz",
+        "--by kmer:51 one-line.fa --top 9",
+        "--by kmer:11 bad.fastq --skip-bad",
+        "--by kmer:11 b.fastq.gz bad.fastq",
+    ] {
+        let expected = outcome(words, 1);
+        for threads in [2, 5] {
+            assert!(outcome(words, threads) == expected, "{words} with {threads} threads");
+        }
+    }
+    let all = [long.clone(), short[0].clone(), long, short[1].clone()];
+    assert!(folder.ok("aggregate --by kmer:25 a.fa one-line.fa") == counted(&all, 25));
+    folder
+        .run("aggregate --by kmer:11 b.fastq.gz bad.fastq")
+        .refused(1, &["bad.fastq: record 6001 at byte offset", "as many qualities"]);
+}

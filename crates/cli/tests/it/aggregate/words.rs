@@ -183,3 +183,39 @@ fn groups_come_in_order_part_by_part() {
         assert!(found == expected, "{count} words are not in order");
     }
 }
+
+/// Chunks are read beside each other: what is counted and told is the same with any number of threads.
+#[test]
+fn readers_of_text_beside_each_other_tell_what_one_tells() {
+    let folder = Folder::new("text-readers");
+    let long = "y".repeat(70_000);
+    let [sound, tail] = [text(8, 150_000, 20_000), text(9, 40_000, 300)];
+    assert!(sound.len() > 1 << 20, "it is to be several chunks");
+    std::fs::write(folder.path("a.txt"), &sound).unwrap();
+    write_gzip(&folder, "b", tail.as_bytes());
+    std::fs::write(folder.path("bad.txt"), format!("{sound} {long} {tail} {long}")).unwrap();
+    let outcome = |words: &str, threads: u32| {
+        let outcome = folder.run_on(&format!("aggregate {words} --threads {threads}"), tail.as_bytes());
+        (outcome.code, outcome.stdout, outcome.stderr)
+    };
+    for words in [
+        "--by word a.txt b -",
+        "--by word --fold-case bad.txt a.txt --skip-bad --memory 100M",
+        "--by ngram:3 b a.txt b --memory 200M",
+        "--by ngram:2 bad.txt --skip-bad --top 20 --memory 100M",
+        "--by word a.txt bad.txt",
+        "--by ngram:2 bad.txt none.txt",
+    ] {
+        let expected = outcome(words, 1);
+        for threads in [2, 5] {
+            assert!(outcome(words, threads) == expected, "{words} with {threads} threads");
+        }
+    }
+    let number = split(&sound).count() + 1;
+    let told = format!("bad.txt: record {number} at byte offset {}", sound.len() + 1);
+    for by in ["word", "ngram:2"] {
+        folder
+            .run(&format!("aggregate --by {by} a.txt bad.txt"))
+            .refused(1, &[&told, "more than 65536 bytes"]);
+    }
+}

@@ -81,7 +81,8 @@ pub(crate) struct AggregateArgs {
     /// yet; without inputs, only show them
     ///
     /// What was read is committed together with how far it was read, so the same command goes on where one before was
-    /// stopped, and counts nothing twice. A file is known by its path, with links resolved, and where it was renamed by
+    /// stopped, and counts nothing twice. Commits come whenever the groups of what was read since the last one take a
+    /// sixteenth of the memory, and at the end. They survive a crash of the process; a power loss may take the last. A file is known by its path, with links resolved, and where it was renamed by
     /// its number in the file system, where it was packed or moved by its content. One that was read to its end is
     /// passed over; one that has grown is read on from there. A last record that has no end yet is left until it has
     /// one, and said to be. A file that is shorter than what was read of it, or differs in the first or last 4 KiB of

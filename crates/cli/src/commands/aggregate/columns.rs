@@ -6,21 +6,19 @@ use std::path::{Path, PathBuf};
 
 use super::by::Table;
 use super::engine::{Engine, Measure};
-use super::inputs::{Input, Inputs, OnBad};
-use super::reached::{Extent, Place, Separator, State};
-use super::refused::Refused;
+use super::inputs::{Input, Inputs};
+use super::reached::{Separator, State};
 use super::row_format::RowFormat;
-use super::rows;
+use super::{rows, stored};
 use crate::failure::Failure;
 use crate::input::delimited::{Delimited, Dialect, Header};
 use crate::input::format::Column;
 use crate::input::header::untold_header;
 use crate::input::jsonl::Jsonl;
-use crate::input::parquet::ParquetRows;
+use crate::input::parquet::ParquetFile;
 use crate::input::window::Window;
-use crate::input::{Position, Rows, Trouble, TroubleKind};
+use crate::input::{Rows, Trouble, TroubleKind};
 use crate::progress::Progress;
-use forebay_aggregate::group_key as keys;
 
 /// What rows are read as.
 pub(super) struct Reading {
@@ -95,13 +93,10 @@ impl Reading {
         let separator = if format == RowFormat::Parquet { Separator::File } else { Separator::Newline };
         let Some(mut input) = inputs.open(path, engine, separator)? else { return Ok(()) };
         if format == RowFormat::Parquet {
-            let columns = options(table)?;
             let file = self.seekable(&mut input)?;
-            let progress = inputs.progress;
-            let read = |bytes| progress.read(bytes);
-            let rows = ParquetRows::open(file, &input.name, &columns, input.start, read)
+            let file = ParquetFile::open(file, &input.name, &options(table)?)
                 .inspect_err(|_| inputs.is_reached_noted = true)?;
-            return pump(Ok(rows), table, &input, inputs, engine, fields, |_| State::Stateless);
+            return stored::parquet(&file, table, &input, inputs, engine, fields);
         }
         let window: Window<Box<dyn Read + Send + '_>> =
             Window::behind(input.take(), input.start).with_tail(input.tail);
@@ -112,11 +107,11 @@ impl Reading {
                     self.tell_untold_header(rows, &input.name, inputs.progress);
                 }
                 let state = |rows: &Delimited<_>| State::Rows(rows.head());
-                pump(rows, table, &input, inputs, engine, fields, state)
+                stored::text(rows, table, &input, inputs, engine, fields, state)
             }
             _ => {
                 let rows = Jsonl::with_fields(window, table.columns.iter().cloned());
-                pump(rows, table, &input, inputs, engine, fields, |_| State::Stateless)
+                stored::text(rows, table, &input, inputs, engine, fields, |_| State::Stateless)
             }
         }
     }
@@ -241,79 +236,4 @@ impl Fields {
             }
         }
     }
-}
-
-/// Adds the rows of one input, if its head could be read. `state` tells what reading on behind them needs.
-fn pump<A: Measure, R: Rows>(
-    rows: Result<R, Trouble>,
-    table: &Table,
-    input: &Input<'_>,
-    inputs: &mut Inputs<'_, '_>,
-    engine: &mut Engine<A>,
-    fields: &mut Fields,
-    state: impl Fn(&R) -> State,
-) -> Result<(), Failure> {
-    let mut rows = rows.map_err(|trouble| {
-        inputs.is_reached_noted = true;
-        header_failure(*trouble, &input.name)
-    })?;
-    store(&mut rows, table, input, inputs, engine, &state)?;
-    let records = rows.position().number;
-    fields.note(&rows, records - input.start.number);
-    input.end(records, rows.left(), None, state(&rows), inputs, engine)
-}
-
-/// Adds the rows of one input one by one, and notes how far that is.
-fn store<A: Measure, R: Rows>(
-    rows: &mut R,
-    table: &Table,
-    input: &Input<'_>,
-    inputs: &mut Inputs<'_, '_>,
-    engine: &mut Engine<A>,
-    state: impl Fn(&R) -> State,
-) -> Result<(), Failure> {
-    let name = &input.name[..];
-    let mut key = Vec::new();
-    loop {
-        // Where the record begins, or blank lines before it.
-        let before = Position { number: rows.position().number, offset: rows.end() };
-        let noted = match rows.advance() {
-            Ok(true) => add(rows, table, &mut key, name, inputs, engine),
-            Ok(false) => return Ok(()),
-            Err(trouble) => inputs.trouble(*trouble, name, rows.position()),
-        };
-        let place =
-            |at: Position, rows: &R| Place { at, end: at.offset, extent: Extent::Part, state: state(rows) };
-        if noted.is_err() {
-            inputs.note_reached(input, place(before, rows), engine);
-            return noted;
-        }
-        if engine.is_due() {
-            let at = Position { number: rows.position().number, offset: rows.end() };
-            input.reach(place(at, rows), engine)?;
-        }
-    }
-}
-
-/// Adds a row.
-#[inline]
-fn add<A: Measure>(
-    rows: &impl Rows,
-    table: &Table,
-    key: &mut Vec<u8>,
-    name: &str,
-    inputs: &mut Inputs<'_, '_>,
-    engine: &mut Engine<A>,
-) -> Result<(), Failure> {
-    key.clear();
-    (0..table.keys.len()).for_each(|at| keys::push(key, rows.column(at)));
-    let values = || (0..table.columns.len()).map(|at| rows.value(at));
-    let added = A::add_row(engine, key, values());
-    if let (Err(Refused::Record(_)), OnBad::Skip) = (&added, inputs.on_bad)
-        && let Some(refused) = A::add_what_is_taken(engine, key, values())?
-    {
-        inputs.tally.refused_values += refused;
-        return inputs.note(Ok(()), name, || rows.position());
-    }
-    inputs.note(added, name, || rows.position())
 }

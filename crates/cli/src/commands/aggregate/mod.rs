@@ -50,6 +50,7 @@ mod sheet;
 mod showing;
 mod shown;
 mod store;
+mod stored;
 mod tables;
 #[cfg(test)]
 mod tests;

@@ -95,9 +95,9 @@ impl<A: Measure> crew::Reader for Reader<'_, A> {
             }
             (RowsOf::Parquet(rows), Part::Group(group)) => {
                 rows.go_to(group);
-                let before = rows.behind().number;
+                let before = rows.before().number;
                 add_batches(rows, &file.name, self.table.keys.len(), &mut self.adder)?;
-                self.records += rows.behind().number - before;
+                self.records += rows.before().number - before;
                 // Rows of row groups are counted from the file's first.
                 0
             }
@@ -183,7 +183,7 @@ fn add_batches<A: Measure, F: FnMut(u64)>(
         match rows.advance() {
             Ok(true) => adder.add_all(&rows.rows(keys)?, |at| rows.position(at))?,
             Ok(false) => return Ok(()),
-            Err(trouble) => return adder.trouble(*trouble, name, rows.behind()),
+            Err(trouble) => return adder.trouble(*trouble, name, rows.before()),
         }
     }
 }

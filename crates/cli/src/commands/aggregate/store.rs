@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use forebay::{Aggregator, Batch, Database, Durability, Error, Layout, Options, Table};
-use forebay_aggregate::{Aggregate, Aggregator as _, HashAggregator};
+use forebay_aggregate::columns::{HashedRows, OverRows, Rows};
+use forebay_aggregate::{Aggregate, Aggregator as _};
 use std::sync::Arc;
 
 use super::args::AggregateArgs;
@@ -216,7 +217,7 @@ pub(super) struct Storer<A: Aggregate> {
     inputs: Table,
     groups: Aggregator<Arc<A>>,
     /// What is not committed yet.
-    pending: HashAggregator<Arc<A>>,
+    pending: HashedRows<Arc<A>>,
     /// How far files were read, of which that is not committed yet.
     reached: BTreeMap<Vec<u8>, Reached>,
     batch: Batch,
@@ -232,7 +233,7 @@ impl<A: Aggregate> Storer<A> {
             db: Arc::clone(&store.db),
             groups: store.groups(&function)?,
             inputs: store.inputs.clone(),
-            pending: HashAggregator::new(Arc::clone(&function), store.pending_bytes),
+            pending: HashedRows::new(Arc::clone(&function), store.pending_bytes),
             function,
             means,
             reached: BTreeMap::new(),
@@ -250,6 +251,23 @@ impl<A: Aggregate> Storer<A> {
         A::Input<'v>: Copy,
     {
         self.pending.add(key, value).map_err(|error| refusal(&*self.function, key, value, error))
+    }
+
+    /// Adds rows that come by columns, but for those that are refused, whose numbers are put in place of what `refused`
+    /// holds.
+    pub(super) fn add_rows(&mut self, rows: &Rows<'_>, refused: &mut Vec<u32>) -> Result<(), Error>
+    where
+        A: OverRows,
+    {
+        self.pending.add_rows(rows, refused)
+    }
+
+    /// Adds the rows before the first that is refused. Returns how many.
+    pub(super) fn add_sound_rows(&mut self, rows: &Rows<'_>) -> Result<usize, Error>
+    where
+        A: OverRows,
+    {
+        self.pending.add_sound_rows(rows)
     }
 
     /// Merges a state into a key's.
@@ -305,7 +323,7 @@ impl<A: Aggregate> Storer<A> {
         let memory_bytes = self.pending.memory_bytes() + batch.encoded_bytes();
         self.memory_bytes_peak = self.memory_bytes_peak.max(memory_bytes);
         self.db.write(batch, Durability::Os)?;
-        self.pending = HashAggregator::new(Arc::clone(&self.function), self.pending_bytes_max);
+        self.pending = HashedRows::new(Arc::clone(&self.function), self.pending_bytes_max);
         self.is_broken = false;
         Ok(())
     }

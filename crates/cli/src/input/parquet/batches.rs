@@ -27,6 +27,9 @@ pub(crate) struct ParquetBatches<F> {
     batch_rows: usize,
     /// Rows that are decoded.
     rows: usize,
+    /// How many of them are passed over, and how many behind them are to be.
+    passed: usize,
+    to_pass: u64,
 }
 
 impl<F: FnMut(u64)> ParquetBatches<F> {
@@ -34,21 +37,37 @@ impl<F: FnMut(u64)> ParquetBatches<F> {
     pub(crate) fn of(file: &ParquetFile, read: F) -> Self {
         let columns = file.chosen.iter().cloned().map(|found| Decoder::new(Chosen::new(found))).collect();
         let groups = Groups::of(Arc::clone(&file.reader), 0..0, read);
-        Self { groups, columns, batch_rows: 1, rows: 0 }
+        Self { groups, columns, batch_rows: 1, rows: 0, passed: 0, to_pass: 0 }
+    }
+
+    /// All rows of a file behind so many.
+    pub(crate) fn behind(file: &ParquetFile, rows: u64, read: F) -> Self {
+        let mut all = Self::of(file, read);
+        all.to_pass = all.groups.go_behind(rows);
+        all
     }
 
     /// Goes on with a row group.
     pub(crate) fn go_to(&mut self, group: usize) {
-        self.rows = 0;
+        (self.rows, self.passed) = (0, 0);
         self.groups.go_to(group..group + 1);
     }
 
     /// Decodes the next rows; `false` at the end of the file.
     pub(crate) fn advance(&mut self) -> Result<bool, Trouble> {
-        self.groups.position.number += self.rows as u64;
-        self.rows = 0;
-        let decoded = guarded(|| self.decode());
-        decoded.map_err(|error| self.groups.trouble(&error))
+        loop {
+            self.groups.position.number += self.rows as u64;
+            (self.rows, self.passed) = (0, 0);
+            let decoded = guarded(|| self.decode());
+            let has_rows = decoded.map_err(|error| self.groups.trouble(&error))?;
+            let is_passed = has_rows && self.to_pass >= self.rows as u64;
+            let passed = self.to_pass.min(self.rows as u64);
+            self.to_pass -= passed;
+            if !is_passed || self.rows == 0 {
+                self.passed = passed as usize;
+                return Ok(has_rows);
+            }
+        }
     }
 
     fn decode(&mut self) -> Result<bool, ParquetError> {
@@ -72,18 +91,26 @@ impl<F: FnMut(u64)> ParquetBatches<F> {
 
     /// The rows that are decoded, of which the first `keys` columns make the key.
     pub(crate) fn rows(&self, keys: usize) -> Result<Rows<'_>, Error> {
-        Rows::new(self.columns.iter().map(Decoder::lane).collect::<Result<_, _>>()?, keys)
+        let rows = Rows::new(self.columns.iter().map(Decoder::lane).collect::<Result<_, _>>()?, keys)?;
+        Ok(if self.passed > 0 { rows.slice(self.passed, self.rows) } else { rows })
     }
 
     /// Where the row at this place stands.
     pub(crate) fn position(&self, at: usize) -> Position {
-        let Position { number, offset } = self.groups.position;
+        let Position { number, offset } = self.before();
         Position { number: number + at as u64 + 1, offset }
     }
 
-    /// How many rows there are before those that are decoded, or would be.
-    pub(crate) fn behind(&self) -> Position {
-        self.groups.position
+    /// How many rows there are before those that were shown last, or would be next.
+    pub(crate) fn before(&self) -> Position {
+        let Position { number, offset } = self.groups.position;
+        Position { number: number + self.passed as u64, offset }
+    }
+
+    /// How many rows there are up to the last of these.
+    pub(crate) fn end(&self) -> Position {
+        let Position { number, offset } = self.groups.position;
+        Position { number: number + self.rows as u64, offset }
     }
 }
 

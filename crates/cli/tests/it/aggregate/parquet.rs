@@ -178,6 +178,31 @@ fn stores_go_on_with_parquet() {
     folder.run("aggregate --store db a.parquet").refused(1, &["a.parquet", "packed files are not read on"]);
 }
 
+/// A store that stopped at a value in the middle of rows that are looked at together goes on there.
+#[test]
+fn stores_stop_and_go_on_amid_a_row_group() {
+    let folder = Folder::new("parquet-store-on");
+    let functions = "--by column:amount --fn count,sum:city";
+    for (number, bad) in [0, 1, 4095, 4096, 5000, 7001, 11_999].into_iter().enumerate() {
+        let mut rows: Vec<Row> =
+            (0..12_000).map(|at: usize| (Some(at.to_string()), Some(at as i64 % 9), 0.5)).collect();
+        write(&folder.path("before.parquet"), &rows[..bad], 5000, Compression::SNAPPY);
+        rows[bad].0 = Some("x".into());
+        let file = format!("{number}.parquet");
+        write(&folder.path(&file), &rows, 5000, Compression::SNAPPY);
+        let words = format!("aggregate --store db{number} {functions} {file}");
+        let told = format!("{file}: record {} at byte offset", bad + 1);
+        folder.run(&words).refused(1, &[&told, "`x` is not a number"]);
+        if bad > 0 {
+            let before = folder.ok(&format!("aggregate before.parquet {functions}"));
+            assert_eq!(folder.ok(&format!("aggregate --store db{number}")), before, "{bad}");
+        }
+        let all = folder.run(&format!("aggregate {file} {functions} --skip-bad"));
+        let skipped = folder.run(&format!("{words} --skip-bad"));
+        assert_eq!((skipped.code, skipped.stdout), (0, all.stdout), "{bad}");
+    }
+}
+
 /// `tests/data/make_pyarrow.py` tells how the files were made.
 #[test]
 fn what_pyarrow_writes_is_read() {

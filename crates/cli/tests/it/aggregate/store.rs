@@ -200,6 +200,39 @@ fn rows_go_on() {
     goes_on_behind_what_was_malformed("store-rows-on", by, [&head, &tail], "1,a,1,\n", "1,a,17\n");
 }
 
+/// A value that is refused stands among rows that are looked at together.
+#[test]
+fn values_go_on() {
+    let (head, tail) = (format!("kind,city,amount\n{}", rows(15, 150_000)), rows(16, 9000));
+    let by = "column:city,kind --fn count,sum:amount,list:kind:3";
+    goes_on_behind_what_was_malformed("store-values-on", by, [&head, &tail], "1,a,xx\n", "1,a,17\n");
+}
+
+/// Wherever among them it stands, no row behind it is counted; and with `--skip-bad` all are.
+#[test]
+fn no_row_behind_a_value_that_is_refused_is_counted() {
+    let folder = Folder::new("store-refused");
+    let row = |number: u32| format!("{},{}\n", number % 7, number);
+    for bad in [0, 1, 5, 4095, 4096, 5000, 8999] {
+        let text: String =
+            (0..9000).map(|number| if number == bad { "3,x\n".into() } else { row(number) }).collect();
+        let file = format!("r{bad}.csv");
+        std::fs::write(folder.path(&file), format!("k,v\n{text}")).unwrap();
+        let words = format!("aggregate --store db{bad} --by column:k --fn count,sum:v {file}");
+        let at = format!("{file}: record {} at byte offset", bad + 1);
+        folder.run(&words).refused(1, &[&at, "`x` is not a number"]);
+        let before: String = (0..bad).map(row).collect();
+        std::fs::write(folder.path("before.csv"), format!("k,v\n{before}")).unwrap();
+        let counted = folder.ok("aggregate --by column:k --fn count,sum:v before.csv");
+        if bad > 0 {
+            assert_eq!(folder.ok(&format!("aggregate --store db{bad}")), counted, "{bad}");
+        }
+        let skipped = folder.run(&format!("{words} --skip-bad"));
+        let all = folder.run(&format!("aggregate --by column:k --fn count,sum:v --skip-bad {file}"));
+        assert_eq!((skipped.code, skipped.stdout), (0, all.stdout), "{bad}");
+    }
+}
+
 #[test]
 fn ngrams_go_on() {
     let (head, tail) = (words(12, 150_000), words(13, 1000));

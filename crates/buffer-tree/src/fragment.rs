@@ -8,6 +8,8 @@ use forebay_base::merge::Cursor;
 use forebay_base::record::Shape;
 use forebay_base::{Block, Bound, Range, Record, Result};
 
+use crate::Portion;
+
 /// A handle to what was written at one go. Its methods read metadata in memory only, for they are called
 /// while planning.
 pub trait Fragment: Clone {
@@ -30,8 +32,8 @@ pub trait Fragment: Clone {
     fn grown_bytes(&self) -> Option<u64> {
         None
     }
-    /// About how long the values are that stand elsewhere and this many of its records point to.
-    fn pointed_bytes(&self, _records: u64) -> u64 {
+    /// About how long the values are that stand elsewhere and this much of it points to.
+    fn pointed_bytes(&self, _portion: Portion) -> u64 {
         0
     }
     /// What it takes as long as anything of it is needed, where it is in memory alone; `None` where what is needed is

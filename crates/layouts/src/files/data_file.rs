@@ -7,7 +7,7 @@ use std::sync::Arc;
 use forebay_base::limits::BLOCK_BYTES;
 use forebay_base::record::Shape;
 use forebay_base::{Bound, Error, Order, Range, Result, digest};
-use forebay_buffer_tree as tree;
+use forebay_buffer_tree::{self as tree, Portion};
 use forebay_cow_tree::{NodeCache, OpenFiles, Tree, TreeOptions, TreeStore, Version};
 use forebay_store::list::{Allowance, FileKind, FileMeta, FilterKind};
 use forebay_store::values::ValueShare;
@@ -371,18 +371,49 @@ impl tree::Fragment for DataFile {
         }
     }
 
-    /// Of one that nobody has opened yet, all that it points to.
-    fn pointed_bytes(&self, records: u64) -> u64 {
+    fn pointed_bytes(&self, portion: Portion) -> u64 {
         let pointed = match self {
             Self::List(list) => list.pointed_bytes(),
             Self::Tree(tree) => tree.pointed_bytes(),
         };
-        let all = if pointed > 0 { self.known_records().unwrap_or_default() } else { 0 };
-        let share = u128::from(pointed) * u128::from(records) / u128::from(all.max(1));
-        if records < all { share as u64 } else { pointed }
+        if pointed == 0 {
+            return 0;
+        }
+        let all = match (self.known_records(), self) {
+            (Some(records), _) => Portion { records, bytes: 0 },
+            (None, Self::List(_)) => Portion { records: 0, bytes: self.bytes() },
+            // About half of a file that is appended to was replaced since.
+            (None, Self::Tree(_)) => Portion { records: 0, bytes: self.bytes() / 2 },
+        };
+        share_of(pointed, portion, all)
     }
 
     fn held_bytes(&self) -> Option<u64> {
         self.list().filter(|list| list.is_resident()).map(|list| list.memory_bytes())
+    }
+}
+
+/// What falls to a part: by records, where it is known how many there are in all, else by bytes.
+fn share_of(whole: u64, part: Portion, all: Portion) -> u64 {
+    let (part, all) = if all.records > 0 { (part.records, all.records) } else { (part.bytes, all.bytes) };
+    if part >= all { whole } else { (u128::from(whole) * u128::from(part) / u128::from(all)) as u64 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Portion, share_of};
+
+    /// Each part of a list that nobody had opened counted as all of it.
+    #[test]
+    fn parts_of_a_file_have_their_share_also_before_it_is_opened() {
+        let unopened = Portion { bytes: 4000, records: 0 };
+        let opened = Portion { bytes: 0, records: 90 };
+        let part = |bytes, records| Portion { bytes, records };
+        for (bytes, records, share) in [(1000, 30, [250, 333]), (4100, 90, [1000; 2]), (0, 0, [0; 2])] {
+            let of = |all| share_of(1000, part(bytes, records), all);
+            assert_eq!([of(unopened), of(opened)], share, "{bytes} bytes, {records} records");
+        }
+        assert_eq!(share_of(u64::MAX, part(u64::MAX - 1, 0), part(u64::MAX, 0)), u64::MAX - 1);
+        assert_eq!(share_of(7, part(0, 0), part(0, 0)), 7);
     }
 }

@@ -53,6 +53,7 @@ use job::{MergeJob, RunCursor, Within};
 pub(crate) use plan::Slice;
 use plan::{Act, Next};
 pub use policy::Policy;
+use set::total;
 pub use set::{Edit, Part, RangeDrop, Replace, Reside, Run, RunSet, Taken};
 pub use simulate::SimulatedRuns;
 use writer::{Writers, like_first};
@@ -149,7 +150,7 @@ impl RunSetTable {
     }
 
     fn planned(&self, slice: Slice) -> Plan {
-        let bytes = self.parts(&slice).map(|part| part.portion.bytes).sum();
+        let bytes = total(self.parts(&slice).map(|part| part.portion.bytes));
         Plan::new(slice.nodes(), bytes, slice)
     }
 }
@@ -271,7 +272,7 @@ impl Reads for RunSetTable {
     }
 
     fn records(&self) -> u64 {
-        self.set.parts().map(|part| part.portion.records).sum()
+        total(self.set.parts().map(|part| part.portion.records))
     }
 
     fn values(&self) -> &ValueFiles {

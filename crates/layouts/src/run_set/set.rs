@@ -118,8 +118,13 @@ impl<F> Run<F> {
     }
 
     pub(crate) fn bytes(&self) -> u64 {
-        self.parts.iter().map(|part| part.portion.bytes).sum()
+        total(self.parts.iter().map(|part| part.portion.bytes))
     }
+}
+
+/// All together. What a manifest says of parts may be more than there can be.
+pub(super) fn total(bytes: impl Iterator<Item = u64>) -> u64 {
+    bytes.fold(0, u64::saturating_add)
 }
 
 impl<F> RunSet<F> {
@@ -170,7 +175,7 @@ impl<F> RunSet<F> {
     }
 
     pub(super) fn resident_bytes(&self) -> u64 {
-        self.residents().map(|run| run.bytes()).sum()
+        total(self.residents().map(|run| run.bytes()))
     }
 
     /// The oldest run of files.
@@ -371,14 +376,14 @@ impl<F: Fragment> RunSet<F> {
 impl<F: Fragment> Run<F> {
     /// Its bytes, and those of values that stand elsewhere.
     pub(super) fn whole_bytes(&self) -> u64 {
-        self.parts.iter().fold(0, |sum, part| sum.saturating_add(part.whole_bytes()))
+        total(self.parts.iter().map(|part| part.whole_bytes()))
     }
 }
 
 impl<F: Fragment> Part<F> {
     /// As of a run.
     pub(super) fn whole_bytes(&self) -> u64 {
-        self.portion.bytes.saturating_add(self.fragment.pointed_bytes(self.portion.records))
+        self.portion.bytes.saturating_add(self.fragment.pointed_bytes(self.portion))
     }
 
     /// About how much of it lies in a range; `None` where that is certainly nothing.

@@ -163,6 +163,40 @@ fn what_is_known_of_write_buffers_falls_as_shorter_ones_come() {
     assert_eq!(decoded.unit_bytes, whole, "the manifest has it");
 }
 
+/// They only became more: a table whose write buffers were short for a while had too many levels for ever.
+#[test]
+fn levels_become_fewer_once_write_buffers_are_longer() {
+    for (name, many) in [("leveling:t=4", 4), ("jungle:c=3,t=4", 3)] {
+        let mut runs = simulated(name.parse().unwrap(), Keys::Unique);
+        let deepest = |runs: &SimulatedRuns| runs.set.runs().last().unwrap().level();
+        (0..400).for_each(|_| assert!(runs.flush(UNIT / 20).is_ok()));
+        assert_eq!(deepest(&runs), many, "{name}");
+        for _ in 0..8 {
+            runs.flush(UNIT).unwrap();
+            runs.check().unwrap();
+            let levels: Vec<u32> = runs.set.runs().iter().map(|run| run.level()).collect();
+            assert!(levels.iter().all(|&level| level <= 2), "{name}: {levels:?}");
+        }
+        let records: u64 = runs.levels().iter().map(|level| level.records).sum();
+        assert!(records.abs_diff(28 * UNIT) < 1000, "{name}: {records} records are left");
+    }
+}
+
+/// As a layout that has many levels leaves them.
+#[test]
+fn levels_of_another_layout_become_as_few_as_are_needed() {
+    for to in ["leveling:t=4", "jungle:c=3,t=4"] {
+        let mut runs = simulated("tiering:t=2".parse().unwrap(), Keys::Unique);
+        (0..15).for_each(|_| assert!(runs.flush(UNIT).is_ok()));
+        assert!(runs.set.runs().last().unwrap().level() >= 3);
+        runs.set.policy = to.parse().unwrap();
+        runs.flush(UNIT).unwrap();
+        runs.check().unwrap();
+        let levels: Vec<u32> = runs.set.runs().iter().map(|run| run.level()).collect();
+        assert!(levels.iter().all(|&level| level <= 2), "{to}: {levels:?}");
+    }
+}
+
 /// The analysis of section III.B: immediate merge moves N^2/M, no merge N.
 #[test]
 fn bytes_moved_are_as_analysed() {
@@ -278,6 +312,12 @@ fn sets_round_trip_and_no_cut_of_their_bytes_is_accepted() {
         for cut in 0..bytes.len() {
             assert!(RunSet::decode(&mut Reader::new(&bytes[..cut]), policy, FILE_BYTES).is_none());
         }
+        // What comes down from there would have no level.
+        let part = Arc::clone(twin.parts().next().unwrap());
+        twin.push_run(u32::MAX, vec![part]);
+        let mut deep = Vec::new();
+        twin.put(&mut deep);
+        assert!(RunSet::decode(&mut Reader::new(&deep), policy, FILE_BYTES).is_none());
         for place in 0..bytes.len() {
             let mut damaged = bytes.clone();
             damaged[place] ^= 0x41;
@@ -395,6 +435,29 @@ fn names_and_bytes_round_trip_and_bad_ones_are_refused() {
         "jungle:c=3,t=8,",
     ] {
         assert!(name.parse::<Policy>().is_err(), "{name}");
+    }
+}
+
+/// A manifest may say anything of its parts, and sums of that went over.
+#[test]
+fn sizes_that_no_file_has_are_planned_with() {
+    for policy in policies() {
+        let mut runs = simulated(policy, Keys::Unique);
+        (0..25).for_each(|_| assert!(runs.flush(UNIT).is_ok()));
+        for run in runs.set.runs.iter_mut().filter(|run| !run.is_resident) {
+            for part in &mut Arc::make_mut(run).parts {
+                Arc::make_mut(part).portion = Portion { bytes: u64::MAX - 7, records: u64::MAX };
+            }
+        }
+        for unit_bytes in [0, 1, u64::MAX] {
+            runs.set.unit_bytes = unit_bytes;
+            let (set, nobody) = (&runs.set, BTreeSet::new());
+            for room in [ROOM, ResidentBudget { resides: false, ..ROOM }] {
+                policy.debt_bytes(set, room);
+                let _ = (set.next_work(&nobody, room), set.flush(99, u64::MAX, &nobody, room));
+            }
+            let _ = set.next_full_compaction(&nobody);
+        }
     }
 }
 

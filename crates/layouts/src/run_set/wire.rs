@@ -143,7 +143,7 @@ impl RunSet<u64> {
         }
     }
 
-    fn put(&self, out: &mut Vec<u8>) {
+    pub(super) fn put(&self, out: &mut Vec<u8>) {
         put_varint(out, self.unit_bytes);
         put_varint(out, self.next_id);
         let on_disk: Vec<_> = self.runs.iter().filter(|run| !run.is_resident).collect();
@@ -194,8 +194,11 @@ impl RunSet<u64> {
     }
 }
 
+/// No level is as deep: each has several times as much as the one before.
+const LEVEL_MAX: u32 = 1 << 16;
+
 fn level(from: &mut Reader<'_>) -> Option<u32> {
-    u32::try_from(from.varint()?).ok()
+    u32::try_from(from.varint()?).ok().filter(|&level| level <= LEVEL_MAX)
 }
 
 fn put_range(out: &mut Vec<u8>, range: &Range) {

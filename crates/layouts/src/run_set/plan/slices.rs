@@ -5,7 +5,7 @@ use std::sync::Arc;
 use forebay_base::{Bound, Range};
 use forebay_buffer_tree::{Fragment, NodeId};
 
-use super::super::set::{Edit, Part, Replace, Run, RunSet, Taken};
+use super::super::set::{Edit, Part, Replace, Run, RunSet, Taken, total};
 use super::{Act, Next, Slice};
 
 /// A slice of a merge is about this many files long.
@@ -114,8 +114,8 @@ impl<F: Fragment> RunSet<F> {
             let high = part.range.high.as_ref()?;
             let range = Range { low, high: Some(high.clone()) };
             let parts = inputs.iter().flat_map(|run| &run.parts[run.overlapping(&range)]);
-            bytes +=
-                parts.filter_map(|part| part.portion_in(&range)).map(|portion| portion.bytes).sum::<u64>();
+            let here = parts.filter_map(|part| part.portion_in(&range)).map(|portion| portion.bytes);
+            bytes = total(here.chain([bytes]));
             if bytes >= SLICE_FILES * self.file_bytes || end.as_ref().is_some_and(|end| end <= high) {
                 return Some(high.clone());
             }
@@ -126,16 +126,15 @@ impl<F: Fragment> RunSet<F> {
 
     /// Where about this many files' worth lies between `low` and this bound; `None` for the end.
     pub(super) fn slice_end(&self, runs: &[&Run<F>], low: &Bound, files: u64) -> Option<Bound> {
-        let left = |run: &Run<F>| {
-            run.parts[run.first_behind(low)..].iter().map(|part| part.portion.bytes).sum::<u64>()
-        };
-        let whole: u64 = runs.iter().map(|run| left(run)).sum();
+        let left =
+            |run: &Run<F>| total(run.parts[run.first_behind(low)..].iter().map(|part| part.portion.bytes));
+        let whole = total(runs.iter().map(|run| left(run)));
         let guide = runs.iter().max_by_key(|run| left(run))?;
         // The others are taken to lie as the largest does.
         let enough = (files * self.file_bytes) as f64 * left(guide) as f64 / whole.max(1) as f64;
-        let mut sum = 0;
+        let mut sum = 0_u64;
         let last = guide.parts[guide.first_behind(low)..].iter().find(|part| {
-            sum += part.portion.bytes;
+            sum = sum.saturating_add(part.portion.bytes);
             sum as f64 >= enough
         })?;
         let most = enough * (SLICE_FILES_MAX / files) as f64;
@@ -145,7 +144,7 @@ impl<F: Fragment> RunSet<F> {
         let before = sum - last.portion.bytes;
         let mut range = last.range.intersect(&Range { low: low.clone(), high: None });
         let is_long = |range: &Range| {
-            last.portion_in(range).is_some_and(|portion| (before + portion.bytes) as f64 > enough)
+            last.portion_in(range).is_some_and(|portion| before.saturating_add(portion.bytes) as f64 > enough)
         };
         while is_long(&range)
             && let Some(middle) = last.fragment.middle(&range)

@@ -9,7 +9,7 @@
 
 use forebay_buffer_tree::{Fragment, NodeId};
 
-use super::super::set::{Run, RunSet};
+use super::super::set::{Run, RunSet, total};
 use super::{Flush, Step, merge};
 
 /// What fits which place.
@@ -104,7 +104,7 @@ fn fit<F: Fragment>(
 
 /// Bytes of runs that wait for a place.
 pub(super) fn debt_bytes<F: Fragment>(set: &RunSet<F>, shape: Shape) -> u64 {
-    crowded(set, &Places::of(set, 0, shape)).map(|at| set.runs[at].bytes().min(set.unit_bytes)).sum()
+    total(crowded(set, &Places::of(set, 0, shape)).map(|at| set.runs[at].bytes().min(set.unit_bytes)))
 }
 
 /// The runs that do not come before the next one by their places, newest first. Those that are being merged come
@@ -132,7 +132,7 @@ fn underway_at<F>(set: &RunSet<F>, at: usize) -> Option<u32> {
 
 /// The least r by which all that there is, and what comes, fits the first `runs_max` places: r^p - 1 write buffers.
 fn ratio_of<F: Fragment>(set: &RunSet<F>, bytes: u64, unit_bytes: u64, runs_max: u32) -> u32 {
-    let whole: u64 = set.runs.iter().map(|run| run.whole_bytes()).sum();
+    let whole = total(set.runs.iter().map(|run| run.whole_bytes()));
     let units = whole.saturating_add(bytes).div_ceil(unit_bytes);
     let fits = |ratio: u32| u64::from(ratio).checked_pow(runs_max).is_none_or(|places| places > units);
     // By halves: r is at most as large as the number of units.

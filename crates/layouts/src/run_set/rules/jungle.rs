@@ -39,11 +39,11 @@ pub(super) fn next<F: Fragment>(
     is_free: impl Fn(NodeId) -> bool,
 ) -> Option<Step> {
     let levels = levels(ratio);
-    if let Some(step) = leveling::form(set, levels) {
+    if let Some(step) = leveling::form(set) {
         return leveling::free(step, is_free);
     }
-    // Writers wait for this, and for nothing that follows.
-    if let Some(step) = leveling::gather(set, levels).and_then(|step| leveling::free(step, &is_free)) {
+    // Writers wait for what was gathered, and for nothing that follows.
+    if let Some(step) = leveling::first(set, levels, &is_free) {
         return Some(step);
     }
     let grown = set.runs.iter().filter(|run| run.level > 0 && is_free(run.id));
@@ -91,7 +91,8 @@ fn split<F: Fragment>(runs: &[&Run<F>], file_bytes: f64) -> Option<(NodeId, Rang
     let is_long = |part: &Part<F>| {
         let live = part.portion.bytes;
         // One that was just written as it is did not fall apart: its records may be that long.
-        let is_fresh = part.fragment.grown_bytes().is_some_and(|grown| grown <= live + SLACK_BYTES);
+        let is_fresh =
+            part.fragment.grown_bytes().is_some_and(|grown| grown <= live.saturating_add(SLACK_BYTES));
         live as f64 > SPLIT * file_bytes && !is_fresh
     };
     let (run, part) = parts.find(|(_, part)| is_long(part))?;
@@ -111,7 +112,7 @@ fn join<F>(runs: &[&Run<F>], file_bytes: f64) -> Option<(NodeId, Range)> {
         bytes(left).min(bytes(right)) < SHORT * file_bytes
             && bytes(left) + bytes(right) <= JOINED * file_bytes
     });
-    let sum = |left: &Part<F>, right: &Part<F>| left.portion.bytes + right.portion.bytes;
+    let sum = |left: &Part<F>, right: &Part<F>| left.portion.bytes.saturating_add(right.portion.bytes);
     let (run, left, right) = fits.min_by_key(|(_, left, right)| sum(left, right))?;
     Some((run, Range { low: left.range.low.clone(), high: right.range.high.clone() }))
 }
@@ -142,7 +143,8 @@ pub(super) fn rebuilds<F: Fragment>(part: &Part<F>, batch_bytes: u64, factor: f6
     let Some(grown) = part.fragment.grown_bytes() else { return true };
     let live = part.portion.bytes as f64;
     let copied = copied_bytes(part.portion, batch_bytes as f64);
-    (grown + batch_bytes) as f64 + copied > factor * live + SLACK_BYTES as f64 || copied > ALL * live
+    grown.saturating_add(batch_bytes) as f64 + copied > factor * live + SLACK_BYTES as f64
+        || copied > ALL * live
 }
 
 /// A batch that copies more than this share of a tree had better take the rest along.

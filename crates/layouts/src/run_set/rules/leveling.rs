@@ -7,7 +7,7 @@
 
 use forebay_buffer_tree::{Fragment, NodeId};
 
-use super::super::set::{Run, RunSet};
+use super::super::set::{Run, RunSet, total};
 use super::{Step, merge};
 
 /// How levels grow.
@@ -29,24 +29,33 @@ pub(super) fn next<F: Fragment>(
     levels: Levels,
     is_free: impl Fn(NodeId) -> bool,
 ) -> Option<Step> {
-    if let Some(step) = form(set, levels) {
+    if let Some(step) = form(set) {
         return free(step, is_free);
     }
-    let gathered = gather(set, levels).and_then(|step| free(step, &is_free));
-    gathered.or_else(|| push(set, levels, &is_free, |run| cheapest_part(set, run)))
+    let first = first(set, levels, &is_free);
+    first.or_else(|| push(set, levels, &is_free, |run| cheapest_part(set, run)))
 }
 
-/// What comes before anything else: each level is to be one run, and there are to be enough of them.
-pub(super) fn form<F: Fragment>(set: &RunSet<F>, levels: Levels) -> Option<Step> {
-    // Another organisation may have left several runs in a level.
-    match set.levels().find(|runs| runs[0].level > 0 && runs.len() > 1) {
-        Some(runs) => merge(runs, runs.last().map(|run| run.id), runs[0].level, |_| true),
-        None => grow(set, levels),
-    }
+/// What comes before a level gives anything to the next.
+pub(super) fn first<F: Fragment>(
+    set: &RunSet<F>,
+    levels: Levels,
+    is_free: impl Fn(NodeId) -> bool,
+) -> Option<Step> {
+    let mut steps = [grow(set, levels), gather(set, levels)].into_iter().flatten();
+    let step = steps.find_map(|step| free(step, &is_free));
+    step.or_else(|| shrink(set, levels, &is_free))
+}
+
+/// What comes before anything else: each level is to be one run.
+pub(super) fn form<F: Fragment>(set: &RunSet<F>) -> Option<Step> {
+    // Another organisation may have left several in one.
+    let runs = set.levels().find(|runs| runs[0].level > 0 && runs.len() > 1)?;
+    merge(runs, runs.last().map(|run| run.id), runs[0].level, |_| true)
 }
 
 /// What was gathered goes to level 1, once it is enough.
-pub(super) fn gather<F>(set: &RunSet<F>, levels: Levels) -> Option<Step> {
+fn gather<F>(set: &RunSet<F>, levels: Levels) -> Option<Step> {
     let gathered = gathered(set);
     let first = set.runs.get(gathered).filter(|run| run.level == 1);
     let end = gathered + usize::from(first.is_some());
@@ -91,11 +100,34 @@ fn gathered<F>(set: &RunSet<F>) -> usize {
 
 /// The last level goes one deeper where the first would otherwise become too large.
 fn grow<F: Fragment>(set: &RunSet<F>, levels: Levels) -> Option<Step> {
-    let Levels { ratio, gathered } = levels;
     let last = set.runs.last().filter(|run| run.level > 0)?;
-    let first_bytes_max = (gathered as u64 * set.unit_bytes.max(1)) as f64 * f64::from(ratio);
-    let is_full = target_bytes(set, ratio, 1) > first_bytes_max;
-    is_full.then(|| Step::Relabel { run: last.id, level: last.level + 1 })
+    let is_full = target_bytes(set, levels.ratio, 1) > gathered_bytes(set, levels) * f64::from(levels.ratio);
+    is_full.then(|| Step::Relabel { run: last.id, level: last.level.saturating_add(1) })
+}
+
+/// Each level goes one up where the first may have but half of what is gathered: what is in it goes to the second, and
+/// then each run to where none is any more. Twice as much may come until the last level goes deeper again.
+fn shrink<F: Fragment>(set: &RunSet<F>, levels: Levels, is_free: impl Fn(NodeId) -> bool) -> Option<Step> {
+    set.runs.last().filter(|last| last.level > 1)?;
+    if target_bytes(set, levels.ratio, 1) > gathered_bytes(set, levels) / 2.0 {
+        return None;
+    }
+    let formed = &set.runs[gathered(set)..];
+    let above = [0].into_iter().chain(formed.iter().map(|run| run.level));
+    match formed.iter().zip(above).find(|(run, above)| run.level > above + 1) {
+        Some((run, _)) => is_free(run.id).then(|| Step::Relabel { run: run.id, level: run.level - 1 }),
+        None => {
+            let [first, second, ..] = formed else { return None };
+            let are_free = is_free(first.id) && is_free(second.id);
+            are_free.then_some(Step::Push { run: first.id, part: 0 })
+        }
+    }
+}
+
+/// What level 0 gathers. Where no write buffer has come yet, one is taken to be as long as a file.
+fn gathered_bytes<F>(set: &RunSet<F>, levels: Levels) -> f64 {
+    let unit_bytes = if set.unit_bytes > 0 { set.unit_bytes } else { set.file_bytes };
+    levels.gathered as f64 * unit_bytes.max(1) as f64
 }
 
 /// What a level may have, with the values that it points to.
@@ -115,8 +147,8 @@ fn cheapest_part<F: Fragment>(set: &RunSet<F>, run: &Run<F>) -> Option<usize> {
 pub(super) fn cost_below<F: Fragment>(set: &RunSet<F>, run: &Run<F>, number: usize) -> f64 {
     let part = &run.parts[number];
     let next = set.runs.iter().find(|other| other.level == run.level + 1);
-    let below: u64 = next.map_or(0, |next| {
-        next.parts[next.overlapping(&part.range)].iter().map(|part| part.portion.bytes).sum()
+    let below = next.map_or(0, |next| {
+        total(next.parts[next.overlapping(&part.range)].iter().map(|part| part.portion.bytes))
     });
     below as f64 / part.whole_bytes().max(1) as f64
 }
@@ -124,12 +156,12 @@ pub(super) fn cost_below<F: Fragment>(set: &RunSet<F>, run: &Run<F>, number: usi
 pub(super) fn debt_bytes<F: Fragment>(set: &RunSet<F>, levels: Levels) -> u64 {
     let gathered = gathered(set);
     let waiting = &set.runs[..gathered.saturating_sub(levels.gathered)];
-    let waiting: u64 = waiting.iter().map(|run| run.bytes()).sum();
+    let waiting = waiting.iter().map(|run| run.bytes());
     let inner = set.runs[gathered..].split_last().map_or(&[][..], |(_, inner)| inner);
     let excess = inner.iter().map(|run| {
         let share = target_bytes(set, levels.ratio, run.level) / run.whole_bytes().max(1) as f64;
         // What they point to stays where it is.
         (run.bytes() as f64 * (1.0 - share).max(0.0)) as u64
     });
-    waiting + excess.sum::<u64>()
+    total(waiting.chain(excess))
 }

@@ -9,7 +9,7 @@ use forebay_base::{Bound, Range};
 use forebay_buffer_tree::{Fragment, NodeId};
 
 use super::super::key_ranges::{bounds, node_of};
-use super::super::set::{Part, Run, RunSet};
+use super::super::set::{Part, Run, RunSet, total};
 use crate::files::ResidentBudget;
 
 /// How much waits for a key range.
@@ -53,7 +53,7 @@ pub(super) fn debt_bytes<F>(set: &RunSet<F>, room: ResidentBudget) -> u64 {
         let all = own + room.elsewhere_bytes;
         return (u128::from(all.saturating_sub(limit)) * u128::from(own) / u128::from(all.max(1))) as u64;
     }
-    let upper: u64 = set.runs().iter().rev().skip(1).map(|run| run.bytes()).sum();
+    let upper = total(set.runs().iter().rev().skip(1).map(|run| run.bytes()));
     upper.saturating_sub(limit)
 }
 
@@ -87,7 +87,7 @@ pub(super) fn victim<F: Fragment>(
         weights.find(is_due)
     } else if room.resides {
         heaviest(weights.filter(|weight| weight.on_disk).collect(), |weight| weight.bytes)
-    } else if upper().map(|run| run.bytes()).sum::<u64>() > room.bytes / 2 {
+    } else if total(upper().map(|run| run.bytes())) > room.bytes / 2 {
         heaviest(weights.collect(), |weight| weight.bytes)
     } else {
         None
@@ -130,7 +130,7 @@ fn weights<F: Fragment>(set: &RunSet<F>) -> Vec<Weight> {
                 let whole = ranges.len() == 1;
                 for weight in &mut weights[ranges] {
                     let bytes = if whole { part.portion.bytes.max(1) } else { bytes_in(part, &weight.range) };
-                    weight.bytes += bytes;
+                    weight.bytes = weight.bytes.saturating_add(bytes);
                     weight.resident_bytes += if run.is_resident() { bytes } else { 0 };
                     weight.held_bytes += share.unwrap_or(0);
                     weight.on_disk |= !run.is_resident();
@@ -164,16 +164,16 @@ impl<F: Fragment> Run<F> {
     /// What it takes in memory.
     fn held_bytes(&self) -> u64 {
         let held = |parts: &[Arc<Part<F>>]| {
-            let needed = || parts.iter().map(|part| part.portion.bytes).sum();
+            let needed = || total(parts.iter().map(|part| part.portion.bytes));
             parts[0].fragment.held_bytes().unwrap_or_else(needed)
         };
-        self.fragments().map(held).sum()
+        total(self.fragments().map(held))
     }
 }
 
 impl<F: Fragment> RunSet<F> {
     /// What resident runs take. A fragment stays whole until nothing of it is needed.
     pub(in super::super) fn held_bytes(&self) -> u64 {
-        self.residents().map(|run| run.held_bytes()).sum()
+        total(self.residents().map(|run| run.held_bytes()))
     }
 }

@@ -2,7 +2,7 @@
 
 use forebay_buffer_tree::NodeId;
 
-use super::super::set::RunSet;
+use super::super::set::{RunSet, total};
 use super::{Step, merge};
 
 pub(super) fn next<F>(set: &RunSet<F>, runs_max: usize, is_free: impl Fn(NodeId) -> bool) -> Option<Step> {
@@ -14,5 +14,5 @@ pub(super) fn next<F>(set: &RunSet<F>, runs_max: usize, is_free: impl Fn(NodeId)
 pub(super) fn debt_bytes<F>(set: &RunSet<F>, runs_max: usize) -> u64 {
     // The newest are too many. A long one counts as little as a short one: what is merged meanwhile is as long.
     let surplus = set.levels().map(|runs| &runs[..runs.len().saturating_sub(runs_max)]);
-    surplus.flatten().map(|run| run.bytes().min(set.unit_bytes)).sum()
+    total(surplus.flatten().map(|run| run.bytes().min(set.unit_bytes)))
 }

@@ -2,7 +2,7 @@
 
 use forebay_base::record::Shape as RecordShape;
 use forebay_base::{Bound, Range};
-use forebay_buffer_tree::{Counted, Fragment};
+use forebay_buffer_tree::{Counted, Fragment, Portion};
 use forebay_cow_tree::{Shape, TreeOptions};
 
 use crate::inventory::ListModel;
@@ -49,8 +49,8 @@ impl Fragment for CountedFile {
         self.tree.map(|tree| tree.bytes)
     }
 
-    fn pointed_bytes(&self, records: u64) -> u64 {
-        self.pointed_bytes.saturating_mul(records)
+    fn pointed_bytes(&self, portion: Portion) -> u64 {
+        self.pointed_bytes.saturating_mul(portion.records)
     }
 }
 

@@ -119,7 +119,7 @@ impl ValueStats {
         let files = engine.versions.lists.values.all();
         Self {
             files: files.len() as u64,
-            file_bytes: files.iter().map(|file| file.bytes()).sum(),
+            file_bytes: files.iter().map(|file| file.bytes()).fold(0, u64::saturating_add),
             live_bytes: engine.versions.value_use().values().sum::<f64>() as u64,
             moved_bytes: engine.context.metrics.value_bytes_moved.get(),
         }

@@ -19,7 +19,7 @@ const VALUES_SHARE_MIN: f64 = 0.5;
 /// Files of which a smaller share is alive are emptied, once there is a round.
 const LIVE_SHARE_MIN: f64 = 0.75;
 /// There is none before what is dead would fill this many files.
-const FILES_MIN: u64 = 4;
+const FILES_MIN: f64 = 4.0;
 
 const _: () = assert!(LIVE_SHARE_MIN > 0.5, "where half of all is dead, some file is emptied");
 
@@ -78,7 +78,7 @@ impl Background {
         let dead_bytes: f64 = used(false).map(|(file, live)| dead(file, live)).sum();
         let live_bytes: f64 = used(false).map(|(file, live)| live.min(file.bytes() as f64)).sum();
         let longest = used(false).map(|(file, _)| file.bytes()).max().unwrap_or_default();
-        let is_due = dead_bytes > f64::max(live_bytes, (FILES_MIN * longest) as f64);
+        let is_due = dead_bytes > f64::max(live_bytes, FILES_MIN * longest as f64);
         // What frees less than a block frees nothing, unless all of the file goes.
         let is_worth_it = |file: &ValueFile, live: f64| {
             let dead_bytes = dead(file, live);
@@ -86,8 +86,13 @@ impl Background {
         };
         let chosen = used(false).filter(|(file, live)| is_due && is_worth_it(file, *live));
         let chosen = chosen.map(|(file, _)| file.collect()).count();
-        values.set_collecting(used(true).next().is_some());
-        if chosen > 0 {
+        let is_wanted = used(true).next().is_some();
+        // A rollback brings files back that were chosen before.
+        let begins = is_wanted && !values.is_collecting();
+        values.set_collecting(is_wanted);
+        if chosen > 0 || begins {
+            // That they found nothing was before there was this.
+            self.context.health.forget_idle();
             self.context.env.jobs.wake();
         }
     }

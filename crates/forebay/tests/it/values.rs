@@ -542,6 +542,33 @@ fn rescue_passes_over_values_that_cannot_be_read() {
     assert_eq!((report.tables[0].records as usize, report.damage.len()), (short, model.len() - short));
 }
 
+/// They had been chosen before, and nobody was told that there was something to do again: so they were taken for stuck.
+#[test]
+fn values_that_a_rollback_brings_back_are_collected() {
+    let (env, mut rng) = (Env::memory(80), Rng::new(80));
+    let mut model = Model::new();
+    let db = open(&env);
+    let written = table(&db, Layout::wb_tree());
+    fill(&db, &written, &mut model, &mut rng, 100);
+    written.compact().unwrap();
+    db.savepoint("then").unwrap();
+    let file_bytes = || db.stats().values.file_bytes;
+    let before = file_bytes();
+    (0..8).for_each(|_| rest(&env));
+    assert!(file_bytes() > before, "values were moved that stay where they are, too");
+    db.rollback("then").unwrap();
+    db.drop_savepoint("then").unwrap();
+    // Until nothing of what that leaves is removed any more, which would wake all.
+    for _ in 0..9 {
+        env.jobs.advance(std::time::Duration::from_millis(100));
+        env.jobs.step_some(2000);
+    }
+    (0..8).for_each(|_| rest(&env));
+    let live: usize = model.values().map(Vec::len).filter(|&bytes| bytes >= 100).sum();
+    assert!(file_bytes() < 2 * live as u64 + (64 << 10), "{} for {live}, {before} before", file_bytes());
+    check(&written, &model);
+}
+
 /// Lists that nobody can merge kept a round of collection going, and all other value files from being emptied.
 #[test]
 fn damage_elsewhere_keeps_no_values_from_being_collected() {

@@ -96,6 +96,8 @@ const PROCESS_FILES: usize = 1024;
 /// Tables keep something of this many write buffers in memory, of each as little as it may be. The log goes back as
 /// far.
 pub(crate) const RESIDENT_BUFFERS_MAX: usize = 8;
+/// A segment of the log stays for its values where they are this share of it at least.
+pub(crate) const VALUES_SHARE_MIN: f64 = 0.5;
 /// Write buffers are whole blocks of this many bytes.
 const BLOCK_BYTES: u64 = 4096;
 

@@ -12,10 +12,9 @@ use forebay_store::buffer::SortedTable;
 use forebay_store::{ValueFile, WriteBuffer};
 
 use crate::background::Background;
+use crate::options::VALUES_SHARE_MIN;
 use crate::versions::State;
 
-/// A segment stays for its values where they are this share of it at least.
-const VALUES_SHARE_MIN: f64 = 0.5;
 /// Files of which a smaller share is alive are emptied, once there is a round.
 const LIVE_SHARE_MIN: f64 = 0.75;
 /// There is none before what is dead would fill this many files.

@@ -17,7 +17,7 @@ use forebay_store::log::batch::Payload;
 use forebay_store::log::batches_of;
 
 use crate::Options;
-use crate::options::RESIDENT_BUFFERS_MAX;
+use crate::options::{RESIDENT_BUFFERS_MAX, VALUES_SHARE_MIN};
 
 pub use forebay_layouts::inventory::Keys;
 pub use forecast::{Bursts, Forecast, Point};
@@ -91,7 +91,12 @@ impl Load {
     }
 
     fn stands_apart(&self, table: &TableOptions) -> bool {
-        table.flush_leaves_bytes_min().is_some_and(|bytes_min| self.value_bytes >= bytes_min as u64)
+        let is_long = |bytes_min| self.value_bytes >= bytes_min as u64;
+        table.flush_leaves_bytes_min().is_some_and(is_long) && self.validate().is_ok() && {
+            let batch = self.batch();
+            let value_bytes = u64::from(batch.records()) * self.value_bytes;
+            value_bytes as f64 >= VALUES_SHARE_MIN * batch.bytes().len() as f64
+        }
     }
 
     fn batch(&self) -> Payload {

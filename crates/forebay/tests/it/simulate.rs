@@ -263,6 +263,22 @@ fn values_apart_cost_what_is_predicted() {
     }
 }
 
+/// The planner told value files of a table that has none: no segment stays for so little.
+#[test]
+fn values_that_are_less_than_half_of_the_log_stay_with_their_keys() {
+    let case = Case { records: 60_000, apart_bytes_min: Some(8), ..Case::usual() };
+    for (value_bytes, stays) in [(9, true), (40, false)] {
+        let case = Case { value_bytes, ..case };
+        let mut last = None;
+        case.measure(|records, db, _| last = Some((db.stats(), case.predict(records).end)));
+        let (stats, told) = last.unwrap();
+        let files = [stats.values.file_bytes, told.value_file_bytes];
+        assert_eq!(files.map(|bytes| bytes == 0), [stays; 2], "{value_bytes}: {files:?}");
+        let load = Load { key_bytes: 8, value_bytes, records: 1, keys: Keys::Unique };
+        assert_eq!(load.listed_bytes(&case.table()), 8 + if stays { value_bytes } else { 16 });
+    }
+}
+
 #[test]
 fn updates_cost_what_is_predicted() {
     compare(Case { keys: Keys::DrawnFrom(500_000), ..Case::usual() });

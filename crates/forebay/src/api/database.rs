@@ -297,7 +297,8 @@ impl Database {
     /// Shows what stands in the files of the database at `path`, entry by entry: its roots, the edits of its manifests,
     /// the commits in its log and their records, up to the first error of `see`. Nothing is opened, locked or changed, so
     /// it goes for a database that cannot be opened, and for one that is open; of the latter the last entries may be
-    /// torn. What cannot be read is [shown as that](DumpedEntry::Unreadable).
+    /// torn. What cannot be read is [shown as that](DumpedEntry::Unreadable), and so is what a
+    /// [newer](DumpedEntry::Newer) build has made.
     ///
     /// ```no_run
     /// # use forebay::Database;

@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::Path;
 
 use forebay_base::wire::Reader;
-use forebay_base::{Kind, Result};
+use forebay_base::{Error, Kind, Result};
 use forebay_buffer_tree::TreeOptions;
 use forebay_env::{Access, FileSystem};
 use forebay_layouts::TableOptions;
@@ -68,6 +68,8 @@ pub enum DumpedEntry {
     DeleteRange { table: u32, low: String, high: Option<String> },
     /// Nothing that is sound stands here. At the end of a log segment that is what was reserved, or torn off.
     End { reason: &'static str, bytes_behind: u64 },
+    /// A newer build has made the file.
+    Newer { version: u32, known: u32 },
     /// The file cannot be read.
     Unreadable { reason: String },
 }
@@ -100,7 +102,8 @@ struct Dump<'a> {
     see: &'a mut dyn FnMut(Dumped) -> Result<()>,
 }
 
-/// Shows all entries, up to the first error of `see`. What cannot be read is [shown as that](DumpedEntry::Unreadable).
+/// Shows all entries, up to the first error of `see`. What cannot be read is [shown as that](DumpedEntry::Unreadable), and
+/// so is [what is newer](DumpedEntry::Newer).
 pub(crate) fn dump(fs: &dyn FileSystem, dir: &Path, see: &mut dyn FnMut(Dumped) -> Result<()>) -> Result<()> {
     let has_root = |name: &str| fs.exists(&dir.join(name)).map_err(|error| of_path(fs, dir, error));
     let is_rooted = has_root(names::SUPERBLOCK)? || has_root(names::SUPERBLOCK_SPARE)?;
@@ -116,12 +119,18 @@ pub(crate) fn dump(fs: &dyn FileSystem, dir: &Path, see: &mut dyn FnMut(Dumped) 
     dump.root(names::SUPERBLOCK, &superblock, |root| DumpedEntry::Superblock {
         database_id: root.database_id,
     })?;
-    dump.root(names::CURRENT, &Current::read(fs, dir), |current| DumpedEntry::Current {
+    let current = Current::read(fs, dir);
+    dump.root(names::CURRENT, &current, |current| DumpedEntry::Current {
         manifest: current.manifest,
         is_closed: current.closed.is_some(),
     })?;
     listing.manifests.sort_unstable();
     listing.logs.sort_unstable();
+    let is_newer = |error: Option<&Error>| matches!(error, Some(Error::NewerFormat { .. }));
+    if is_newer(superblock.as_ref().err()) || is_newer(current.as_ref().err()) {
+        // What is not known of them would be taken for damage.
+        listing.manifests.clear();
+    }
     listing.manifests.into_iter().try_for_each(|id| dump.manifest(id))?;
     let Ok(Superblock { log_secret, .. }) = superblock else {
         // Without it no frame of the log is told from anything else.
@@ -143,14 +152,12 @@ impl Dump<'_> {
     }
 
     fn root<T>(&mut self, name: &str, read: &Result<T>, entry: impl Fn(&T) -> DumpedEntry) -> Result<()> {
-        let entry =
-            read.as_ref().map_or_else(|error| DumpedEntry::Unreadable { reason: error.to_string() }, entry);
-        self.show(Path::new(name), 0, entry)
+        self.show(Path::new(name), 0, read.as_ref().map_or_else(failed, entry))
     }
 
     /// Shows that a file could not be read on; an error of whoever sees is passed on by the next call.
     fn pass_over(&mut self, path: &Path, read: Result<()>) -> Result<()> {
-        read.or_else(|error| self.show(path, 0, DumpedEntry::Unreadable { reason: error.to_string() }))
+        read.or_else(|error| self.show(path, 0, failed(&error)))
     }
 
     fn manifest(&mut self, id: u64) -> Result<()> {
@@ -188,6 +195,13 @@ impl Dump<'_> {
             entries.into_iter().try_for_each(|entry| self.show(path, at, entry))?;
             frames.pass(&header);
         }
+    }
+}
+
+fn failed(error: &Error) -> DumpedEntry {
+    match error {
+        &Error::NewerFormat { version, known, .. } => DumpedEntry::Newer { version, known },
+        error => DumpedEntry::Unreadable { reason: error.to_string() },
     }
 }
 

@@ -253,8 +253,7 @@ fn make_manifest_durable(
 /// Notes that the database is open from here on: what is done from then is acted upon. `false` where the disk has no
 /// room for that and it says so already.
 fn note_open(fs: &dyn FileSystem, dir: &Path, manifest: &mut Manifest, says_so: bool) -> Result<bool> {
-    let current = manifest.current(None);
-    match current.write(fs, dir).map_err(AppendError::into_cause) {
+    match manifest.tell(fs, dir).map_err(AppendError::into_cause) {
         Err(error) if says_so && error.is_no_space() => return Ok(false),
         noted => noted?,
     }

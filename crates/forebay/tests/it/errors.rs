@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use forebay::aggregate::functions::Count;
-use forebay::{Batch, Database, Durability, Error, Layout, MergeRule, Options, Rescue, limits};
+use forebay::{
+    Batch, Database, Dumped, DumpedEntry, Durability, Error, Layout, MergeRule, Options, Rescue, limits,
+};
 use forebay_env::fs::{FaultyFs, MemoryFs};
 use forebay_env::{Access, Env, FileSystem};
 
@@ -90,6 +92,19 @@ fn a_newer_format_is_named_with_its_version() {
         // What is new would pass for damage, and be left out.
         let rescued = Rescue::new(options(&env)).run("/db", "/rescued", &mut |_, _| ());
         assert!(matches!(rescued.unwrap_err(), Error::NewerFormat { version: 9, .. }));
+        // Nor are manifests called damaged that only a newer build understands.
+        let mut dumped = Vec::new();
+        let mut see = |entry: Dumped| {
+            dumped.push(entry);
+            Ok(())
+        };
+        Database::dump_in(&env, Path::new("/db"), &mut see).unwrap();
+        let newer = |entry: &Dumped| matches!(entry.entry, DumpedEntry::Newer { version: 9, .. });
+        assert_eq!(
+            dumped.iter().filter(|entry| newer(entry)).map(|entry| &*entry.file).collect::<Vec<_>>(),
+            [file]
+        );
+        assert!(!dumped.iter().any(|entry| entry.file.ends_with(".manifest")), "{dumped:?}");
     }
 }
 

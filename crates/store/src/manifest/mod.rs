@@ -37,8 +37,10 @@ const _: () = assert!(TAIL_BYTES > HEADER_BYTES as u64 && TAIL_BYTES.is_multiple
 /// The open manifest.
 pub struct Manifest {
     id: u64,
-    /// What `CURRENT` says that a reader must know.
+    /// What a reader must know, and what of that `CURRENT` says: less where a build that had no such number has written
+    /// edits, until there is room to say so.
     version: u32,
+    told: u32,
     path: PathBuf,
     file: Arc<dyn File>,
     end: u64,
@@ -104,6 +106,7 @@ impl Manifest {
         Self {
             id,
             version,
+            told: version,
             path,
             file,
             end,
@@ -146,6 +149,7 @@ impl Manifest {
         // Builds that had no such number have written edits that older ones misread.
         let version = edits.iter().map(Edit::version).fold(current.version, u32::max);
         let mut manifest = Self::at(id, version, path, file, metrics);
+        manifest.told = current.version;
         manifest.is_torn = end < bytes.len();
         bytes.truncate(end);
         manifest.snapshot_bytes = record_bytes(&bytes, 0) as u64;
@@ -200,14 +204,27 @@ impl Manifest {
         Current { manifest: self.id, version: self.version, closed }
     }
 
+    /// Has `CURRENT` name it, and say what a reader must know. The database is open.
+    pub fn tell(&mut self, fs: &dyn FileSystem, dir: &Path) -> Result<(), AppendError> {
+        self.current(None).write(fs, dir)?;
+        self.told = self.version;
+        Ok(())
+    }
+
     /// Has `CURRENT` say what a reader of this edit must know, if that is more than it says, before the edit is
     /// appended. The database is open.
     pub fn announce(&mut self, fs: &dyn FileSystem, dir: &Path, edit: &Edit) -> Result<(), AppendError> {
-        let version = edit.version();
-        if version > self.version {
-            Current { version, ..self.current(None) }.write(fs, dir)?;
-            self.version = version;
+        let version = self.version.max(edit.version());
+        if version == self.told {
+            return Ok(());
         }
+        let told = Current { version, ..self.current(None) }.write(fs, dir);
+        match told {
+            // Edits that say so are there without that, and this one may make room.
+            Err(AppendError::Refused(_)) if version == self.version => return Ok(()),
+            told => told?,
+        }
+        (self.version, self.told) = (version, version);
         Ok(())
     }
 

@@ -231,6 +231,15 @@ fn current_says_what_a_reader_must_know() {
     assert_eq!(Current::read(&*fs, dir).unwrap(), manifest.current(None));
     // Builds that had no number for it have written such edits, too.
     let older = Current { version: 1, ..manifest.current(None) };
-    let (opened, _) = Manifest::open(&*fs, dir, &older, true, Arc::default()).unwrap();
+    older.write(&*fs, dir).unwrap();
+    let (mut opened, _) = Manifest::open(&*fs, dir, &older, true, Arc::default()).unwrap();
     assert_eq!(opened.current(None).version, 2);
+    // Where the disk was full as they were read it is told later, and no edit waits for that.
+    faulty.rule("write CURRENT.tmp all no-space").unwrap();
+    assert!(opened.tell(&*faulty, dir).is_err());
+    opened.announce(&*faulty, dir, &Edit::DropTable(1)).unwrap();
+    assert_eq!(Current::read(&*fs, dir).unwrap(), older);
+    faulty.clear();
+    opened.announce(&*faulty, dir, &Edit::DropTable(1)).unwrap();
+    assert_eq!(Current::read(&*fs, dir).unwrap(), opened.current(None));
 }

@@ -58,10 +58,10 @@ impl Versions {
         self.sync_retained(&version_set.log)?;
         let snapshot = Edit::Snapshot(version_set.snapshot_of(&self.state()));
         let fs = &*context.env.fs;
-        let fresh = Manifest::create(fs, &context.dir, id, &snapshot, Arc::clone(&context.metrics))
+        let mut fresh = Manifest::create(fs, &context.dir, id, &snapshot, Arc::clone(&context.metrics))
             .map_err(|error| judge(context, error))?;
         // Where it is unknown which manifest is the current one, neither may be added to.
-        fresh.current(None).write(fs, &context.dir).map_err(|error| {
+        fresh.tell(fs, &context.dir).map_err(|error| {
             if let AppendError::Refused(_) = error {
                 let _ = fs.remove(&names::manifest(&context.dir, id));
             }

@@ -13,6 +13,7 @@ use forebay_base::hash::key_hash;
 use forebay_base::limits::KEY_BYTES_MAX;
 use forebay_base::wire::{get_varint, put_bytes, put_varint, varint_bytes};
 use forebay_base::{Error, Result};
+use forebay_env::hash_secret;
 use hashbrown::HashTable;
 
 use crate::aggregate::Aggregate;
@@ -84,6 +85,8 @@ pub struct HashAggregator<A> {
     /// Bytes of a state in its entry; `None` where an entry has a number into `loose` instead.
     fixed: Option<usize>,
     memory_max: usize,
+    /// What keys are hashed with, so that nobody can choose some that fall together.
+    secret: u64,
     table: HashTable<Slot>,
     chunks: Vec<Vec<u8>>,
     chunk_bytes: usize,
@@ -100,6 +103,7 @@ impl<A: Aggregate> HashAggregator<A> {
             fixed: function.state_bytes().filter(|&bytes| bytes <= FIXED_BYTES_MAX),
             function,
             memory_max,
+            secret: hash_secret(),
             table: HashTable::new(),
             chunks: Vec::new(),
             chunk_bytes: 0,
@@ -118,6 +122,11 @@ impl<A: Aggregate> HashAggregator<A> {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.table.is_empty()
+    }
+
+    #[inline]
+    fn hash_of(&self, key: &[u8]) -> u32 {
+        (key_hash(key, self.secret) >> 32) as u32
     }
 
     #[inline]
@@ -155,7 +164,7 @@ impl<A: Aggregate> HashAggregator<A> {
 
     #[inline]
     fn upsert(&mut self, key: &[u8], state: &[u8]) -> Result<()> {
-        let hash = (key_hash(key, 0) >> 32) as u32;
+        let hash = self.hash_of(key);
         match (self.find(hash, key), self.fixed) {
             (Some(slot), Some(bytes)) => {
                 let (chunk, offset) = slot.chunk_and_offset();
@@ -295,7 +304,7 @@ impl<A: Aggregate> Aggregator<A> for HashAggregator<A> {
     }
 
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        let found = self.find((key_hash(key, 0) >> 32) as u32, key);
+        let found = self.find(self.hash_of(key), key);
         Ok(found.map(|slot| self.state_of(self.entry(slot).1, &mut Vec::new()).to_vec()))
     }
 
@@ -323,5 +332,24 @@ impl<A: Aggregate> Aggregator<A> for HashAggregator<A> {
             + self.loose.capacity() * size_of::<Loose>()
             + self.lifted.capacity()
             + self.spare.capacity()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use forebay_base::hash::short_key;
+
+    use super::*;
+    use crate::functions::Count;
+
+    /// Keys had one hash everywhere, and of eight bytes some that have the same are easily found.
+    #[test]
+    fn keys_of_chosen_hashes_do_not_fall_together() {
+        let mut aggregator = HashAggregator::new(Count, 1 << 20);
+        (0..1000).for_each(|hash| aggregator.add(&short_key(hash, 8, 0), ()).unwrap());
+        let hashes: BTreeSet<u32> = aggregator.table.iter().map(|slot| slot.hash).collect();
+        assert!(hashes.len() > 900, "{} hashes of 1000 keys", hashes.len());
     }
 }

@@ -72,9 +72,8 @@ impl Env {
         rare::seed(None);
         let clock: Arc<dyn Clock> = Arc::new(RealClock::new());
         let jobs = Jobs::threads(Arc::clone(&clock));
-        // The standard hasher's keys come from the system's entropy, and differ at every call.
-        let entropy = Arc::new(|| RandomState::new().hash_one(0));
-        Self { fs: fs::RealFs::new(), clock, jobs, entropy }
+        // As those, the standard hasher's keys come from the system's entropy, and differ at every call.
+        Self { fs: fs::RealFs::new(), clock, jobs, entropy: Arc::new(hash_secret) }
     }
 
     /// Files in memory, a clock that moves only when all is idle, no threads, all from `seed`.
@@ -91,6 +90,12 @@ impl Env {
         let draws = Mutex::new(rng);
         Self { fs, clock, jobs, entropy: Arc::new(move || draws.lock().next_u64()) }
     }
+}
+
+/// A number that nobody can predict, for the hashes of a table in memory: keys that a stranger has chosen must not fall
+/// together there. It is another one at each call, in simulation too, so that nothing but time may hang on it.
+pub fn hash_secret() -> u64 {
+    RandomState::new().hash_one(0)
 }
 
 impl fmt::Debug for Env {

@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** group 0 has no place, and its words are any. At least half of the places are free.
 
-use super::words::hash;
+use super::words::Secret;
 
 /// Rows that are looked for together.
 pub(super) const TOGETHER: usize = 32;
@@ -10,6 +10,7 @@ const SLOTS_MIN: usize = 256;
 
 /// See the module.
 pub(super) struct Known {
+    secret: Secret,
     /// The number of the group, 0 for none.
     slots: Vec<u32>,
     /// The words of groups, one behind the other.
@@ -18,7 +19,7 @@ pub(super) struct Known {
 
 impl Default for Known {
     fn default() -> Self {
-        Self { slots: vec![0; SLOTS_MIN], words: Vec::new() }
+        Self { secret: Secret::default(), slots: vec![0; SLOTS_MIN], words: Vec::new() }
     }
 }
 
@@ -42,7 +43,7 @@ impl Known {
         self.words.resize(self.words.len().max(width), 0);
         let mut firsts = [0; TOGETHER];
         for (first, words) in firsts.iter_mut().zip(rows.chunks_exact(width)) {
-            *first = self.slots[hash::<W>(words) as usize & (self.slots.len() - 1)];
+            *first = self.slots[self.secret.hash::<W>(words) as usize & (self.slots.len() - 1)];
         }
         let mut count = 0;
         for (at, (words, (group, first))) in
@@ -66,7 +67,7 @@ impl Known {
 
     /// The group with these words, or the free place for one.
     pub(super) fn find(&self, words: &[u64]) -> Result<u32, usize> {
-        let mut slot = hash::<0>(words) as usize & (self.slots.len() - 1);
+        let mut slot = self.secret.hash::<0>(words) as usize & (self.slots.len() - 1);
         loop {
             match self.slots[slot] {
                 0 => return Err(slot),
@@ -92,7 +93,7 @@ impl Known {
         debug_assert!(slots.is_power_of_two() && slots > self.words.len() / width, "every group has a place");
         self.slots = vec![0; slots];
         for (group, words) in (0..).zip(self.words.chunks_exact(width)).skip(1) {
-            let mut slot = hash::<0>(words) as usize & (slots - 1);
+            let mut slot = self.secret.hash::<0>(words) as usize & (slots - 1);
             while self.slots[slot] > 0 {
                 slot = (slot + 1) & (slots - 1);
             }

@@ -5,13 +5,13 @@
 //! the number under which it is remembered. A row's words are those of its key columns, behind one whose bits tell which
 //! are nulls.
 
-use forebay_base::hash::key_hash;
+use forebay_base::hash::{key_hash, mix};
 use forebay_base::limits::KEY_BYTES_MAX;
+use forebay_env::hash_secret;
 use hashbrown::HashTable;
 
 use super::Rows;
 use super::lane::{Items, Kind, Lane, plain, plain_single};
-use crate::compressed::SEED;
 
 /// More key columns than this have no words.
 pub(super) const KEYS_MAX: usize = 64;
@@ -132,19 +132,39 @@ fn put<'r, const N: usize>(rows: impl Iterator<Item = &'r mut [u64]>, words: imp
     }
 }
 
-/// A hash of some words.
-#[inline]
-pub(super) fn hash<const W: usize>(words: &[u64]) -> u64 {
-    let words = if W > 0 && words.len() >= W { &words[..W] } else { words };
-    words.iter().fold(0, |hash, word| {
-        let product = u128::from(hash ^ word ^ 0x9e37_79b9_7f4a_7c15) * 0xe703_7ed1_a0b4_28db;
-        product as u64 ^ (product >> 64) as u64
-    })
+/// What the hashes of a table hang on: nobody can choose rows that fall together there. No group hangs on it.
+#[derive(Clone, Copy)]
+pub(super) struct Secret {
+    start: u64,
+    factor: u64,
+}
+
+impl Default for Secret {
+    fn default() -> Self {
+        Self::new(hash_secret())
+    }
+}
+
+impl Secret {
+    fn new(start: u64) -> Self {
+        Self { start, factor: mix(start) | 1 }
+    }
+
+    /// A hash of some words.
+    #[inline]
+    pub(super) fn hash<const W: usize>(self, words: &[u64]) -> u64 {
+        let words = if W > 0 && words.len() >= W { &words[..W] } else { words };
+        words.iter().fold(self.start, |hash, word| {
+            let product = u128::from(hash ^ word) * u128::from(self.factor);
+            product as u64 ^ (product >> 64) as u64
+        })
+    }
 }
 
 /// Longer texts, each under a number.
 #[derive(Default)]
 struct Interner {
+    secret: Secret,
     table: HashTable<u32>,
     ends: Vec<usize>,
     bytes: Vec<u8>,
@@ -171,8 +191,8 @@ impl Interner {
     }
 
     fn number(&mut self, text: &[u8]) -> u32 {
-        let Self { table, ends, bytes } = self;
-        let hash = key_hash(text, SEED);
+        let Self { secret: Secret { start, .. }, table, ends, bytes } = self;
+        let hash = key_hash(text, *start);
         if let Some(number) = table.find(hash, |number| of(ends, bytes, *number) == text) {
             return *number;
         }
@@ -180,7 +200,7 @@ impl Interner {
         let number = ends.len() as u32;
         bytes.extend_from_slice(text);
         ends.push(bytes.len());
-        table.insert_unique(hash, number, |number| key_hash(of(ends, bytes, *number), SEED));
+        table.insert_unique(hash, number, |number| key_hash(of(ends, bytes, *number), *start));
         number
     }
 
@@ -194,4 +214,23 @@ fn of<'b>(ends: &[usize], bytes: &'b [u8], number: u32) -> &'b [u8] {
     let at = number as usize;
     let start = at.checked_sub(1).map_or(0, |before| ends[before]);
     &bytes[start..ends[at]]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::Secret;
+
+    /// There was one hash for all: whoever knew it could have each row look through all that came before.
+    #[test]
+    fn rows_that_fall_together_by_one_secret_do_not_by_another() {
+        let (one, other) = (Secret::new(1), Secret::new(2));
+        let rows: Vec<[u64; 2]> = (0..1000).map(|word| [word, one.hash::<1>(&[word])]).collect();
+        let places = |secret: Secret| -> usize {
+            rows.iter().map(|row| secret.hash::<2>(row) % 1024).collect::<BTreeSet<_>>().len()
+        };
+        assert_eq!(places(one), 1);
+        assert!(places(other) > 550, "{} places of 1024", places(other));
+    }
 }

@@ -4,11 +4,12 @@
 //! numbers, four bytes each, big-endian: so keys of rare words and of long ones take as much as any.
 
 use forebay::Error;
+use forebay_env::hash_secret;
 use forebay_env::sync::Mutex;
 use forebay_env::sync::atomic::{AtomicUsize, Ordering};
 use forebay_units::sizes;
 use hashbrown::HashTable;
-use rapidhash::v3::rapidhash_v3;
+use rapidhash::v3::{RapidSecrets, rapidhash_v3_seeded};
 
 /// The most words of an n-gram.
 pub(super) const WORDS_MAX: usize = 32;
@@ -45,6 +46,8 @@ impl Words {
 
 /// The words that were met, by any thread, each under a number.
 pub(super) struct Vocabulary {
+    /// What words are hashed with, so that no file can have many that fall together.
+    secrets: RapidSecrets,
     parts: [Mutex<Part>; PARTS],
     count: AtomicUsize,
     memory_bytes: AtomicUsize,
@@ -76,7 +79,7 @@ impl Vocabulary {
     /// An empty one, to take no more than this many bytes.
     pub(super) fn new(memory_max: usize) -> Self {
         let (parts, count, memory_bytes) = Default::default();
-        Self { parts, count, memory_bytes, memory_max }
+        Self { secrets: RapidSecrets::seed_cpp(hash_secret()), parts, count, memory_bytes, memory_max }
     }
 
     /// The numbers of some words. Who numbers many takes each part's lock once, and does not begin where others do.
@@ -87,7 +90,7 @@ impl Vocabulary {
     ) -> Result<&'n [u32], Error> {
         let Numbering { hashes, order, numbers } = numbering;
         hashes.clear();
-        hashes.extend(words.iter().map(|word| rapidhash_v3(word)));
+        hashes.extend(words.iter().map(|word| rapidhash_v3_seeded(word, &self.secrets)));
         let mut ends = [0; PARTS];
         hashes.iter().for_each(|hash| ends[part_of(*hash)] += 1);
         let mut end = 0;
@@ -132,7 +135,7 @@ impl Vocabulary {
             )));
         }
         let before = part.memory_bytes();
-        let place = part.insert(hash, word)?;
+        let place = part.insert(hash, word, &self.secrets)?;
         // It wraps where less is used than before.
         self.memory_bytes.fetch_add(part.memory_bytes().wrapping_sub(before), Ordering::Relaxed);
         self.count.fetch_add(1, Ordering::Relaxed);
@@ -170,12 +173,12 @@ impl Part {
         self.table.find(hash, |place| self.words.word(*place) == word).copied()
     }
 
-    fn insert(&mut self, hash: u64, word: &[u8]) -> Result<u32, Error> {
+    fn insert(&mut self, hash: u64, word: &[u8], secrets: &RapidSecrets) -> Result<u32, Error> {
         let place = u32::try_from(self.words.ends.len())
             .map_err(|_| Error::invalid("more than 2^32 distinct words"))?;
         self.words.push(word);
         let words = &self.words;
-        self.table.insert_unique(hash, place, |place| rapidhash_v3(words.word(*place)));
+        self.table.insert_unique(hash, place, |place| rapidhash_v3_seeded(words.word(*place), secrets));
         Ok(place)
     }
 

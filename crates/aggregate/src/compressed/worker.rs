@@ -350,6 +350,7 @@ mod tests {
     use forebay_env::Env;
 
     use super::super::CompressedAggregator;
+    use super::super::stream::SEGMENT_BYTES;
     use super::*;
     use crate::Aggregator;
     use crate::functions::Distinct;
@@ -371,6 +372,31 @@ mod tests {
         let read = catch_unwind(AssertUnwindSafe(|| shared.read_queued(ticket, |_| panic!("no luck"))));
         assert!(read.is_err() && shared.read_queued(ticket, |_| ()).is_some(), "it waits to be merged");
         assert!(texts.get(b"key")?.is_some());
+        Ok(())
+    }
+
+    /// Whoever looks for a group elsewhere is not kept by it.
+    #[test]
+    fn a_merge_that_failed_is_told_to_all_who_come_after() -> Result<()> {
+        for gathers in [false, true] {
+            let options = AggregatorOptions::default().memory_limit(16 << 20).threads(2);
+            let mut texts = CompressedAggregator::new(Distinct, options.jobs(Env::memory(1).jobs))?;
+            for key in 0..1000_u64 {
+                Aggregator::add(&mut texts, &key.to_le_bytes(), b"text")?;
+            }
+            texts.finalize()?;
+            texts.shared.room.gathers.store(gathers, Ordering::Relaxed);
+            texts.shared.inner().failed = Some(Error::invalid("no luck"));
+            for _ in 0..2 {
+                assert!(texts.get(&7_u64.to_le_bytes())?.is_some());
+                let told = [texts.finalize(), texts.for_each(&mut |_, _| Ok(())), texts.keys().map(drop)];
+                for error in told.map(Result::err) {
+                    assert!(error.is_some_and(|error| error.to_string().contains("no luck")), "{gathers}");
+                }
+            }
+            let mut added = (0..SEGMENT_BYTES as u64).map(|key| texts.add(&key.to_le_bytes(), b"text"));
+            assert!(added.any(|added| added.is_err()), "as soon as a segment is full");
+        }
         Ok(())
     }
 

@@ -63,6 +63,9 @@ pub enum Error {
         /// The newest this build knows.
         known: u32,
     },
+    /// What a transaction has read was changed since by somebody else, so nothing of it was written. Begin it anew, as
+    /// `Database::transaction` does by itself.
+    Conflict(String),
     /// A table may take no more of the disk, and what it has is held for readers. Let go of that, and try again.
     NoSpace(String),
     /// The log does not go back that far any more, or what was told was taken back since. Copy the database anew, and
@@ -149,6 +152,11 @@ impl Error {
         matches!(self, Self::Bug(_))
     }
 
+    /// Whether a transaction came too late, and would succeed if it were begun anew.
+    pub fn is_conflict(&self) -> bool {
+        matches!(self, Self::Conflict(_))
+    }
+
     /// Whether no more files can be opened.
     pub fn is_too_many_files(&self) -> bool {
         matches!(self, Self::TooManyFiles { .. })
@@ -209,6 +217,7 @@ impl fmt::Display for Error {
             Self::Invalid(reason)
             | Self::NotFound(reason)
             | Self::NoSpace(reason)
+            | Self::Conflict(reason)
             | Self::TooLong(reason) => f.write_str(reason),
             Self::Locked { path, process: Some(process) } if *process == std::process::id() => write!(
                 f,

@@ -29,7 +29,7 @@ pub enum Campaign {
     Threads,
 }
 
-use Campaign::Seeds;
+use Campaign::{Seeds, Threads};
 
 /// Every bug, in the order of names.
 pub const BUGS: &[Bug] = &[
@@ -68,6 +68,18 @@ pub const BUGS: &[Bug] = &[
         Seeds,
         "code that panics is an error, and no more once it is mended",
         "what is set aside stays so until the database is opened again",
+    ),
+    bug(
+        "conflict-overlooked",
+        Seeds,
+        "transactions are serialisable",
+        "a transaction is committed, though what it has read was changed before",
+    ),
+    bug(
+        "conflict-under-the-lock",
+        Threads,
+        "transactions are serialisable",
+        "what others append between the last look and the commit is not held against what was read",
     ),
     bug(
         "cut-not-vouched",

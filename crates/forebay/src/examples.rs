@@ -7,4 +7,4 @@ macro_rules! examples {
     )*};
 }
 
-examples!(hello, batches, no_log, scan, counters, changes, backup, ttl, merge_rule);
+examples!(hello, batches, no_log, scan, counters, transactions, changes, backup, ttl, merge_rule);

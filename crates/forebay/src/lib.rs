@@ -48,6 +48,7 @@ mod read;
 mod relayout;
 pub mod simulate;
 mod space;
+mod transactions;
 mod versions;
 mod write;
 
@@ -55,8 +56,8 @@ pub use api::{
     Aggregating, Aggregator, AggregatorScan, AggregatorSnapshot, Backup, Backups, Batch, Cube, CubeBatch,
     CubeBuilder, CubeScan, CubeSnapshot, Database, Description, Expired, GroupFiles, KeyBounds, MergeRule,
     OrderedTable, Period, Rescue, RescueReport, RescuedTable, Scan, Snapshot, Stats, Table, TableBuilder,
-    TableDescription, TableStats, Taken, Tiers, ValueStats, Windows, WindowsBatch, WindowsBuilder,
-    WindowsScan, WindowsSnapshot,
+    TableDescription, TableStats, Taken, Tiers, Transaction, ValueStats, Windows, WindowsBatch,
+    WindowsBuilder, WindowsScan, WindowsSnapshot,
 };
 pub use changes::{Change, ChangeBatch, Changes, Operation};
 pub use forebay_base::codec::Codec;
@@ -97,6 +98,8 @@ mod documents {
     struct Changes;
     #[doc = include_str!("../../../docs/guide/cubes.md")]
     struct Cubes;
+    #[doc = include_str!("../../../docs/guide/transactions.md")]
+    struct Transactions;
 }
 
 /// Group-by: functions whose partial results merge in any order, and what keeps a state for every key.

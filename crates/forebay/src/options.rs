@@ -20,6 +20,8 @@ pub struct Options {
     pub(crate) read_compaction_ratio: f64,
     pub(crate) keep_changes_bytes: u64,
     pub(crate) open_files_max: Option<usize>,
+    pub(crate) transaction_attempts: u32,
+    pub(crate) transaction_read_bytes: Option<u64>,
     pub(crate) create_if_missing: bool,
     pub(crate) read_only: bool,
     pub(crate) salvage: bool,
@@ -42,6 +44,8 @@ impl Default for Options {
             read_compaction_ratio: 8.0,
             keep_changes_bytes: 0,
             open_files_max: None,
+            transaction_attempts: TRANSACTION_ATTEMPTS,
+            transaction_read_bytes: None,
             create_if_missing: true,
             read_only: false,
             salvage: false,
@@ -98,6 +102,12 @@ const PROCESS_FILES: usize = 1024;
 pub(crate) const RESIDENT_BUFFERS_MAX: usize = 8;
 /// A segment of the log stays for its values where they are this share of it at least.
 pub(crate) const VALUES_SHARE_MIN: f64 = 0.5;
+/// Of writers that all change one key each may lose against all others a few hundred times in a row.
+const TRANSACTION_ATTEMPTS: u32 = 1000;
+/// What one transaction may have read takes this part of the memory limit by default,
+const TRANSACTION_READS_PART: u64 = 16;
+/// and no less than this: several of the longest keys.
+const TRANSACTION_READ_BYTES_MIN: u64 = 1 << 20;
 /// Write buffers are whole blocks of this many bytes.
 const BLOCK_BYTES: u64 = 4096;
 
@@ -212,6 +222,23 @@ impl Options {
         self
     }
 
+    /// How often [`Database::transaction`](crate::Database::transaction),
+    /// [`Table::update`](crate::Table::update) and
+    /// [`Table::compare_and_swap`](crate::Table::compare_and_swap) try before they give
+    /// [`Error::Conflict`](crate::Error::Conflict): 1,000 times by default.
+    pub fn transaction_attempts(mut self, attempts: u32) -> Self {
+        self.transaction_attempts = attempts;
+        self
+    }
+
+    /// Memory for what one transaction remembers of its reads: about 64 bytes and the key for each key that is read by
+    /// itself, and for each range that is walked, however much is in it. A transaction that needs more fails. By
+    /// default it is a sixteenth of the memory limit, and at least 1 MiB; the limit does not cover it.
+    pub fn transaction_reads(mut self, bytes: u64) -> Self {
+        self.transaction_read_bytes = Some(bytes);
+        self
+    }
+
     /// Whether a missing database is created (the default) or is an error.
     pub fn create_if_missing(mut self, create: bool) -> Self {
         self.create_if_missing = create;
@@ -303,6 +330,9 @@ impl Options {
                 self.read_compaction_ratio
             )));
         }
+        if self.transaction_attempts == 0 {
+            return Err(Error::invalid("transaction_attempts is 0; a transaction is tried once at least"));
+        }
         if self.salvage && !self.read_only {
             return Err(Error::invalid("salvage is for reading only; set read_only too"));
         }
@@ -337,6 +367,12 @@ impl Options {
     pub(crate) fn open_files(&self, process_max: Option<usize>) -> usize {
         let part = process_max.unwrap_or(PROCESS_FILES) / OPEN_FILES_PART;
         self.open_files_max.unwrap_or(part.clamp(OPEN_FILES_MIN, OPEN_FILES))
+    }
+
+    /// Memory for what one transaction has read.
+    pub(crate) fn transaction_read_bytes(&self) -> u64 {
+        let usual = (self.memory_limit_bytes / TRANSACTION_READS_PART).max(TRANSACTION_READ_BYTES_MIN);
+        self.transaction_read_bytes.unwrap_or(usual)
     }
 
     /// How many compactors there are.

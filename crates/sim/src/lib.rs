@@ -22,6 +22,7 @@
 //! | a full disk is an error, and heals | `faults`, `Run::recover_from_faults` |
 //! | `memory_limit` | not here: the campaign that holds it against the system's own count |
 //! | writers are slowed, not stopped | the stepper panics where nothing would wake a writer |
+//! | transactions are serialisable | `Harness::transact`, `Serial` of the threads that meet |
 //! | what was committed can be followed | `Harness::check_changes`: batch by batch |
 //! | snapshots and scans block nobody and do not change | `Op::ReadSnapshot`, also of before the last opening |
 //! | a savepoint stays what it was; a rollback is whole | `Op::ReadSavepoint`, `Harness::other` |

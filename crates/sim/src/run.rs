@@ -7,7 +7,7 @@ use std::sync::Arc;
 use forebay::{Durability, Error};
 use forebay_env::fs::{CrashFs, FaultyFs, TracedFs};
 use forebay_env::{Env, FileSystem, Rng};
-use forebay_testkit::{Beside, Generator, Harness, Op, Wall};
+use forebay_testkit::{Act, Beside, Generator, Harness, Op, Wall};
 
 use crate::trace::Trace;
 use crate::{Part, SimOptions, faults};
@@ -282,23 +282,7 @@ impl Run {
     fn is_over(&self, op: &Op, error: &Error) -> bool {
         assert!(self.may_fail, "{} failed without a cause: {error}", brief(op));
         assert!(!error.is_corruption() && !error.is_bug(), "{} took a fault for another: {error}", brief(op));
-        // Of what has an effect whole or not at all, only recovery tells which.
-        let is_doubtful = matches!(
-            op,
-            Op::Reopen
-                | Op::ReopenKeeping
-                | Op::Turn(..)
-                | Op::Fork
-                | Op::Checkpoint
-                | Op::Savepoint(_)
-                | Op::Rollback(_)
-                | Op::DropSavepoint(_)
-                | Op::Ingest(..)
-                | Op::Renew
-                | Op::RenewGroups(_)
-                | Op::Expire(_, Beside::Savepoint(_))
-        );
-        is_doubtful || matches!(error, Error::Poisoned(_))
+        is_doubtful(op) || matches!(error, Error::Poisoned(_))
     }
 
     /// Loses power, or only the process.
@@ -329,6 +313,26 @@ impl Run {
         if loss == Durability::Disk {
             (self.loss, self.may_forget) = (Durability::Disk, false);
         }
+    }
+}
+
+/// Whether it has an effect whole or not at all, of which only recovery tells once it has failed.
+fn is_doubtful(op: &Op) -> bool {
+    match op {
+        Op::Transact(acts, _) => acts.iter().any(|act| matches!(act, Act::Beside(op) if is_doubtful(op))),
+        Op::Reopen
+        | Op::ReopenKeeping
+        | Op::Turn(..)
+        | Op::Fork
+        | Op::Checkpoint
+        | Op::Savepoint(_)
+        | Op::Rollback(_)
+        | Op::DropSavepoint(_)
+        | Op::Ingest(..)
+        | Op::Renew
+        | Op::RenewGroups(_)
+        | Op::Expire(_, Beside::Savepoint(_)) => true,
+        _ => false,
     }
 }
 

@@ -9,7 +9,8 @@ use crate::seen::{Shown, Time};
 use crate::tables::{Walk, keeps_order};
 use crate::{Config, Contents, Moment, Query, Tables, walk};
 
-type Entries = Vec<(Vec<u8>, Vec<u8>)>;
+type Entry = (Vec<u8>, Vec<u8>);
+type Entries = Vec<Entry>;
 
 /// What answers a query: the tables as they are now, or a snapshot of them.
 pub(crate) struct View<'a> {
@@ -200,6 +201,35 @@ impl View<'_> {
             self.check(table, shown, &Query::Get([&key[..], b"~absent"].concat()))?;
         }
         Ok(())
+    }
+}
+
+/// What a query is answered, but for what is doubtful. Where [`View::check`] asks nothing, that is nothing.
+pub(crate) fn answer(config: &Config, table: usize, shown: &Shown<'_>, query: &Query) -> Vec<Option<Entry>> {
+    let is_certain = |key: &[u8]| !shown.doubtful.contains(key);
+    let get = |key: &Vec<u8>| {
+        let found = shown.contents.get_key_value(key).filter(|(key, _)| is_certain(key));
+        found.map(|(key, value)| (key.clone(), value.clone()))
+    };
+    let all = |is_wanted: &dyn Fn(&[u8]) -> bool| {
+        expected(&shown.contents, |key| is_certain(key) && is_wanted(key)).into_iter().map(Some).collect()
+    };
+    match query {
+        Query::Get(key) => vec![get(key)],
+        Query::MultiGet(keys) => keys.iter().map(get).collect(),
+        Query::All => {
+            let mut entries: Vec<_> = all(&|_| true);
+            entries.push(shown.metadata.map(|metadata| (Vec::new(), metadata.to_vec())));
+            entries
+        }
+        _ if !keeps_order(config, table) => Vec::new(),
+        Query::Range(low, high) => {
+            let bounds = (borrowed(low), borrowed(high));
+            all(&|key| RangeBounds::<&[u8]>::contains(&bounds, &key))
+        }
+        Query::Prefix(prefix) => all(&|key| key.starts_with(prefix)),
+        Query::Walk(steps) if shown.doubtful.is_empty() => walk::answers(&shown.contents, steps),
+        Query::Walk(_) => Vec::new(),
     }
 }
 

@@ -6,7 +6,7 @@ use crate::groups::stored;
 use crate::harness::{Harness, joined};
 use crate::model::TABLES;
 use crate::trip::survives;
-use crate::{Change, Write};
+use crate::{Change, Tables, Write};
 
 impl Harness {
     /// Writes a batch, and tells the model what became of it.
@@ -16,7 +16,7 @@ impl Harness {
         let is_grouped = self.tables().groups().is_some();
         let (groups, others): (Vec<_>, Vec<_>) =
             changes.iter().cloned().partition(|change| change.table >= TABLES);
-        self.push_all(&mut batch, &others)?;
+        self.push_all(self.tables(), &mut batch, &others)?;
         let mut records = batch.len() as u64;
         let outcome = match changes.last() {
             _ if !groups.is_empty() => {
@@ -48,8 +48,8 @@ impl Harness {
     }
 
     /// Adds changes to a batch. One of which an addition has panicked is refused, and nothing of it is written.
-    pub(crate) fn push_all(&self, batch: &mut Batch, changes: &[Change]) -> Result<()> {
-        if survives(|| changes.iter().for_each(|change| self.tables().push(batch, change))) {
+    pub(crate) fn push_all(&self, tables: &Tables, batch: &mut Batch, changes: &[Change]) -> Result<()> {
+        if survives(|| changes.iter().for_each(|change| tables.push(batch, change))) {
             return Ok(());
         }
         let error =

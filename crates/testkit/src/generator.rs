@@ -3,6 +3,7 @@
 
 mod changes;
 mod groups;
+mod transactions;
 mod wide;
 
 use std::ops::Bound;
@@ -11,7 +12,7 @@ use forebay::Durability;
 use forebay_env::Rng;
 
 use crate::config::{ASIDE, draw_layout};
-use crate::ops::{GROUPS, USUAL, WIDE};
+use crate::ops::{GROUPS, TRANSACTIONS, USUAL, WIDE};
 use crate::tables::keeps_order;
 use crate::{Config, Keys, Kind, Merging, Op, Query, TABLES, Theme, Values, walk};
 
@@ -40,6 +41,8 @@ pub struct Generator {
     wide: Rng,
     /// And what only groups have.
     groups: Rng,
+    /// And transactions.
+    transactions: Rng,
     /// Whether there are any.
     has_groups: bool,
     /// Of a hundred changes this many are to the table aside.
@@ -83,6 +86,7 @@ impl Generator {
         let cuts = walks.clone().fork();
         let wide = cuts.clone().fork();
         let groups = wide.clone().fork();
+        let transactions = groups.clone().fork();
         let aside = config.aside.as_ref();
         let deletes = std::array::from_fn(|table| config.deletes_states || !merging[table].has_states());
         let cut = std::array::from_fn(|table| keeps_order(config, table) && deletes[table]);
@@ -95,6 +99,7 @@ impl Generator {
             cut_percent: 10,
             wide,
             groups,
+            transactions,
             has_groups: config.groupings.is_some(),
             share_percent: aside.map_or(0, |aside| aside.share_percent),
             expires: aside.is_some_and(|aside| aside.time_to_live.is_some()),
@@ -120,12 +125,22 @@ impl Generator {
         if self.has_groups {
             self.weights.extend(GROUPS);
         }
+        self = self.transacting();
         self.is_hot = self.wide.clone().fork().chance(30);
         if self.is_hot {
             self.cut_percent = 30;
             // Ranges nearby are idle, and hold the log: copies and openings must have what it holds for them.
             let more = [(Kind::Checkpoint, 6), (Kind::Fork, 2), (Kind::Reopen, 6), (Kind::Wait, 6)];
             self.weights.extend(more);
+        }
+        self
+    }
+
+    /// Draws transactions and changes of single keys besides.
+    pub fn transacting(mut self) -> Self {
+        let mut dice = self.transactions.clone().fork();
+        for (kind, usual) in TRANSACTIONS {
+            self.weights.push((kind, usual * [0, 1, 2, 6][dice.index(4)] / 2));
         }
         self
     }
@@ -140,7 +155,8 @@ impl Generator {
 
     /// Draws from here on by these dice; values are told by the stamp.
     pub fn reseed(&mut self, rng: &mut Rng, stamp: u64) {
-        for dice in [&mut self.rng, &mut self.walks, &mut self.cuts, &mut self.wide, &mut self.groups] {
+        let Self { rng: all, walks, cuts, wide, groups, transactions, .. } = self;
+        for dice in [all, walks, cuts, wide, groups, transactions] {
             *dice = rng.fork();
         }
         self.stamp = stamp;
@@ -166,6 +182,11 @@ impl Generator {
     /// The next operation.
     pub fn draw(&mut self) -> Op {
         let kind = self.kind();
+        self.draw_one(kind)
+    }
+
+    /// One of this kind.
+    fn draw_one(&mut self, kind: Kind) -> Op {
         let table = self.table();
         match kind {
             Kind::Put => Op::Commit(vec![self.put(table)], self.durability()),
@@ -219,6 +240,12 @@ impl Generator {
             Kind::ReadGroups => self.read_groups(),
             Kind::Expire => self.expiry(),
             Kind::RenewGroups => Op::RenewGroups(self.one_of_groups()),
+            Kind::Transact => self.transaction(),
+            Kind::Swap => self.swap(table),
+            Kind::Update => {
+                let stamp = self.stamp;
+                Op::Update(table, self.key(), self.values.value(&mut self.transactions, stamp))
+            }
         }
     }
 

@@ -48,6 +48,10 @@ pub struct Harness {
     pub wall: Option<Arc<Wall>>,
     /// Whether the disk may fail now.
     pub may_fail: bool,
+    /// Whether there is a transaction, which holds what it sees.
+    pub(crate) is_transacting: bool,
+    /// How many transactions have conflicted.
+    pub conflicts: u64,
     pub(crate) dir: PathBuf,
     pub(crate) open: Option<Open>,
     /// Checkpoints that are not compared yet.
@@ -85,6 +89,8 @@ impl Harness {
             other: None,
             wall: None,
             may_fail: false,
+            is_transacting: false,
+            conflicts: 0,
             dir: dir.to_path_buf(),
             open: None,
             copies: Vec::new(),
@@ -200,7 +206,7 @@ impl Harness {
         outcome
     }
 
-    fn act(&mut self, op: &Op) -> Result<()> {
+    pub(crate) fn act(&mut self, op: &Op) -> Result<()> {
         match op {
             Op::Commit(changes, durability) => self.commit(changes, *durability),
             Op::Read(table, query) => self.read(*table, query),
@@ -241,6 +247,14 @@ impl Harness {
                 Ok(())
             }
             Op::Wait(milliseconds) => self.wait(*milliseconds),
+            Op::Transact(acts, durability) => {
+                self.is_transacting = true;
+                let outcome = self.transact(acts, *durability);
+                self.is_transacting = false;
+                outcome
+            }
+            Op::Swap(table, key, expected, new) => self.swap(*table, key, *expected, new.as_deref()),
+            Op::Update(table, key, more) => self.update(*table, key, more),
             other => self.act_wide(other),
         }
     }
@@ -275,7 +289,7 @@ impl Harness {
 
     /// Whether files are held that a merge would free: then there may be no room within a table's bound.
     pub(crate) fn holds_files(&self) -> bool {
-        !self.opened().snapshots.is_empty() || !self.kept.is_empty()
+        !self.opened().snapshots.is_empty() || !self.kept.is_empty() || self.is_transacting
     }
 
     fn read(&self, table: usize, query: &Query) -> Result<()> {

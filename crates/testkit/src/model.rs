@@ -111,7 +111,12 @@ pub struct Model {
 
 impl Moment {
     fn apply(&mut self, merging: &[Merging; TABLES], batch: &Accepted) {
-        for change @ Change { table: number, key, write } in &batch.changes {
+        self.apply_changes(merging, &batch.changes);
+        self.sequence = batch.last_sequence;
+    }
+
+    fn apply_changes(&mut self, merging: &[Merging; TABLES], changes: &[Change]) {
+        for change @ Change { table: number, key, write } in changes {
             let Some(table) = self.tables.get_mut(*number) else {
                 self.groups.apply(change);
                 continue;
@@ -132,7 +137,6 @@ impl Moment {
                 Write::Expire(..) => {}
             }
         }
-        self.sequence = batch.last_sequence;
     }
 
     /// The cube and the windows.
@@ -189,6 +193,12 @@ impl Model {
     /// Everything as it is now.
     pub fn now(&self) -> &Moment {
         &self.now
+    }
+
+    /// A moment as it is once these changes are made, which nobody has committed.
+    pub(crate) fn changed(&self, mut moment: Moment, changes: &[Change]) -> Moment {
+        moment.apply_changes(&self.merging, changes);
+        moment
     }
 
     /// The number of the last record.

@@ -87,6 +87,36 @@ pub enum Op {
     Expire(u64, Beside),
     /// Drops the cube, or the windows, and makes them again.
     RenewGroups(usize),
+    /// A transaction, and what others do meanwhile.
+    Transact(Vec<Act>, Durability),
+    /// Gives a key another value, or none, by a comparison.
+    Swap(usize, Vec<u8>, Expected, Option<Vec<u8>>),
+    /// Makes a key's value of the one that it has and this.
+    Update(usize, Vec<u8>, Vec<u8>),
+}
+
+/// One act of a transaction, or beside it.
+#[derive(Clone, Debug)]
+pub enum Act {
+    /// It reads a table.
+    Read(usize, Query),
+    /// It writes.
+    Write(Change),
+    /// It forgets what it has written.
+    Clear,
+    /// Somebody else does this.
+    Beside(Box<Op>),
+}
+
+/// With what a value is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expected {
+    /// With what it is.
+    Own,
+    /// With none.
+    Nothing,
+    /// With something that it never is.
+    Other,
 }
 
 /// As of when groups are asked for.
@@ -160,6 +190,9 @@ pub enum Kind {
     ReadGroups,
     Expire,
     RenewGroups,
+    Transact,
+    Swap,
+    Update,
 }
 
 /// Kinds with their usual weights.
@@ -204,3 +237,7 @@ pub(crate) const WIDE: [(Kind, u32); 11] = [
 /// Those of a database that has groups besides.
 pub(crate) const GROUPS: [(Kind, u32); 4] =
     [(Kind::Groups, 60), (Kind::ReadGroups, 30), (Kind::Expire, 30), (Kind::RenewGroups, 1)];
+
+/// Those by which programs write because of what they have read.
+pub(crate) const TRANSACTIONS: [(Kind, u32); 3] =
+    [(Kind::Transact, 40), (Kind::Swap, 10), (Kind::Update, 10)];

@@ -117,6 +117,7 @@ const KEEPING: &[(Kind, u32)] = &[
     (Kind::Fork, 4),
     (Kind::ReopenKeeping, 8),
     (Kind::Ingest, 2),
+    (Kind::Transact, 6),
     (Kind::Flush, 4),
     (Kind::WaitUntilIdle, 10),
     (Kind::Step, 60),
@@ -139,6 +140,7 @@ const MOVING: &[(Kind, u32)] = &[
     (Kind::WaitUntilIdle, 6),
     (Kind::Compact, 2),
     (Kind::Ingest, 2),
+    (Kind::Transact, 20),
     (Kind::Step, 60),
     (Kind::Wait, 10),
 ];
@@ -158,6 +160,9 @@ const MERGING: &[(Kind, u32)] = &[
     (Kind::WaitUntilIdle, 4),
     (Kind::Compact, 6),
     (Kind::Savepoint, 1),
+    (Kind::Transact, 20),
+    (Kind::Swap, 5),
+    (Kind::Update, 10),
     (Kind::Step, 60),
     (Kind::Wait, 6),
 ];
@@ -182,6 +187,7 @@ const RESTARTING: &[(Kind, u32)] = &[
     (Kind::SetLayout, 3),
     (Kind::Renew, 2),
     (Kind::Fork, 2),
+    (Kind::Transact, 10),
     (Kind::Step, 40),
     (Kind::Wait, 6),
 ];

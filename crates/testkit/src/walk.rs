@@ -106,6 +106,28 @@ pub(crate) fn check(
     Ok(())
 }
 
+/// What a walk comes by: at each step where it stands, and what it asks beside.
+pub(crate) fn answers(contents: &Contents, steps: &[Step]) -> Vec<Option<(Vec<u8>, Vec<u8>)>> {
+    let own = |(key, value): (&Vec<u8>, &Vec<u8>)| (key.clone(), value.clone());
+    let (mut place, mut found) = (Place::BeforeFirst, Vec::new());
+    for step in steps {
+        match step {
+            Step::Nearest(key, which) => found.push(nearest(contents, key, *which)),
+            Step::Ends => {
+                found.push(contents.first_key_value().map(own));
+                found.push(contents.last_key_value().map(own));
+            }
+            _ => {}
+        }
+        place = place.after(contents, step);
+        found.push(match &place {
+            Place::On(key) => contents.get_key_value(key).map(own),
+            Place::BeforeFirst | Place::BehindLast => None,
+        });
+    }
+    found
+}
+
 fn nearest(contents: &Contents, key: &[u8], which: Nearest) -> Option<(Vec<u8>, Vec<u8>)> {
     let key = || key.to_vec();
     let found = match which {

@@ -165,7 +165,7 @@ impl Harness {
             let Some(changes): Option<Vec<Change>> = batches.next() else { return };
             let mut batch = Batch::new();
             let stored = self.stored(&changes);
-            let pushed = self.push_all(&mut batch, &changes);
+            let pushed = self.push_all(self.tables(), &mut batch, &changes);
             let records = batch.len() as u64;
             let mut outcome = pushed.and_then(|()| self.db().write(&mut batch, Durability::Os));
             let numbered = self.db().last_sequence();

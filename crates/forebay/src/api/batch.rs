@@ -1,11 +1,14 @@
 //! A batch: records of any tables of one database, written all or not at all.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use forebay_aggregate::Aggregate;
 use forebay_base::expiry;
 use forebay_base::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use forebay_base::{Error, Kind, Order, Range, Record, Result};
+use forebay_store::WriteBuffer;
+use forebay_store::buffer::Draft;
 use forebay_store::log::batch::Payload;
 
 use crate::api::KeyBounds;
@@ -30,6 +33,8 @@ pub struct Batch {
     /// Memory for a state, or a value that expires.
     spare: Vec<u8>,
     amid: Amid,
+    /// For the reads of a transaction.
+    draft: Option<Box<Draft>>,
 }
 
 impl Batch {
@@ -276,6 +281,7 @@ impl Batch {
     pub fn clear(&mut self) {
         self.payload.clear();
         (self.database, self.fault, self.amid) = (None, None, Amid::default());
+        self.draft = None;
     }
 
     /// Lets functions of users be called. Should one panic amid it, the batch is not committed.
@@ -285,6 +291,21 @@ impl Batch {
         let outcome = work(self);
         self.amid = before;
         outcome
+    }
+
+    /// What it holds, as buffers that a view of this database can look into, newest first; noted for tables of these
+    /// orders.
+    pub(crate) fn written(
+        &mut self,
+        database: u64,
+        order_of: impl Fn(u32) -> Option<Order>,
+    ) -> Result<Vec<(Arc<WriteBuffer>, usize)>> {
+        if self.payload(database)?.records() == 0 {
+            return Ok(Vec::new());
+        }
+        let draft = self.draft.get_or_insert_default();
+        draft.take_in(&mut self.payload, order_of)?;
+        Ok(draft.buffers())
     }
 
     /// The payload, if the batch may be committed to this database.

@@ -438,7 +438,7 @@ pub(crate) fn drop_numbered(engine: &Engine, id: u32) -> Result<bool> {
 fn drop_found(engine: &Engine, mut version_set: VersionSetGuard<'_>, table: &TableState) -> Result<()> {
     version_set.append(&Edit::DropTable(table.id))?;
     yield_point("drop is durable");
-    engine.versions.update_state(|state| state.tables.remove(table.id));
+    engine.versions.update_beside_log(|state| state.tables.remove(table.id));
     version_set.refer(table.version.files().into_iter().map(|file| (file, -1)).collect());
     version_set.forget_nodes(table.id);
     engine.versions.weigh();

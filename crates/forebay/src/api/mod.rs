@@ -17,6 +17,7 @@ mod scan;
 mod snapshot;
 mod stats;
 mod table;
+mod transaction;
 mod windows;
 
 pub use aggregator::{Aggregator, AggregatorScan, AggregatorSnapshot};
@@ -35,6 +36,7 @@ pub use scan::Scan;
 pub use snapshot::Snapshot;
 pub use stats::{Stats, TableStats, ValueStats};
 pub use table::{OrderedTable, Table};
+pub use transaction::Transaction;
 pub use windows::{
     Expired, Period, Tiers, Windows, WindowsBatch, WindowsBuilder, WindowsScan, WindowsSnapshot,
 };

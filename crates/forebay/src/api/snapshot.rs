@@ -7,6 +7,7 @@ use forebay_aggregate::{Aggregate, Merging};
 use forebay_base::merge::Direction;
 use forebay_base::{Combine, Error, Order, Range, Result};
 use forebay_layouts::{Layout, RuleName};
+use forebay_store::WriteBuffer;
 
 use crate::api::KeyBounds;
 use crate::api::merge_rule::Operands;
@@ -14,8 +15,7 @@ use crate::api::table::{prefix_range, range_of};
 use crate::engine::Engine;
 use crate::read;
 use crate::read::Entry;
-use crate::versions::Pin;
-use crate::versions::View;
+use crate::versions::{Own, Pin, View};
 use crate::{Aggregator, AggregatorSnapshot, Cursor, MergeRule, Nearest, OrderedTable, Scan, Table};
 
 /// The database at one moment.
@@ -36,6 +36,20 @@ impl Snapshot {
     pub(crate) fn of(engine: &Arc<Engine>, view: View, moment: u64) -> Self {
         let pin = Some(Pin::new(&engine.versions, &view.state));
         Self { engine: Arc::clone(engine), view: View { pin, moment: Some(moment), ..view } }
+    }
+
+    /// What a transaction sees that has written nothing yet.
+    pub(crate) fn of_transaction(engine: &Arc<Engine>, view: &View) -> Self {
+        let pin = Some(Pin::new(&engine.versions, &view.state));
+        Self { engine: Arc::clone(engine), view: View { pin, ..view.clone() } }
+    }
+
+    /// This is what the transaction has written by now. Whatever was begun to be read keeps what it sees.
+    pub(crate) fn set_written(&mut self, written: Vec<(Arc<WriteBuffer>, usize)>) {
+        let Some(own) = &self.view.own else { return };
+        if !(own.written.is_empty() && written.is_empty()) {
+            self.view.own = Some(Arc::new(Own { reads: Arc::clone(&own.reads), written }));
+        }
     }
 
     /// The tables that were there and their layouts, by name.

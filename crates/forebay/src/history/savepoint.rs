@@ -95,8 +95,7 @@ impl History {
         let active = Arc::new(WriteBuffer::new(u64::MAX, Arena::new(0).0, None));
         let (tables, frozen) = (savepoint.tables.clone(), BTreeSet::new());
         let state = State { active, sealed: Vec::new(), tables, frozen, is_frozen: false };
-        let view = View { state: Arc::new(state), active_bytes: 0, pin: None, moment: None };
-        Ok((view, savepoint.taken_at_milliseconds))
+        Ok((View::new(Arc::new(state), 0), savepoint.taken_at_milliseconds))
     }
 
     /// All of them, oldest first.

@@ -41,6 +41,7 @@ pub(crate) fn get(context: &Context, view: &View, table: u32, key: &[u8]) -> Res
 
 fn find(context: &Context, view: &View, table: &TableState, key: &[u8]) -> Result<Option<Vec<u8>>> {
     let lookup = Lookup::new(table.order, key);
+    note(view, table, &lookup)?;
     let (rule, rows) = (table.rule()?, table.rows());
     guest::take_failure();
     let mut fold = Fold::default();
@@ -66,6 +67,15 @@ fn find(context: &Context, view: &View, table: &TableState, key: &[u8]) -> Resul
     answered(Ok(Ttl::of(context, view, table).unless_expired(fold.into_value())))
 }
 
+/// Notes what a transaction looks up.
+#[inline]
+fn note(view: &View, table: &TableState, lookup: &Lookup<'_>) -> Result<()> {
+    match &view.own {
+        Some(own) => own.reads.note_key(table, lookup.prefix, lookup.key),
+        None => Ok(()),
+    }
+}
+
 /// Looks several keys up in one view, all at a time. Answers are in the order of the keys.
 pub(crate) fn multi_get<K: AsRef<[u8]>>(
     context: &Context,
@@ -80,6 +90,7 @@ pub(crate) fn multi_get<K: AsRef<[u8]>>(
     let mut folds: Vec<Fold> = keys.iter().map(|_| Fold::default()).collect();
     let lookups = keys.iter().map(|key| Lookup::new(table.order, key.as_ref()));
     let mut waiting: Vec<(usize, Lookup<'_>)> = lookups.enumerate().collect();
+    waiting.iter().try_for_each(|(_, lookup)| note(view, table, lookup))?;
     for (buffer, limit) in view.buffers() {
         waiting.retain(|(number, lookup)| {
             let mut more = true;

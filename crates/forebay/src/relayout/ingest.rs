@@ -70,7 +70,7 @@ impl Relayout {
             }
         };
         yield_point("ingest is written");
-        let committed = self.versions.commit(Commit::Finished(finished));
+        let committed = self.versions.commit(Commit::Ingested(finished));
         drop(sealing);
         self.memory.tend_filters();
         if !committed? {
@@ -110,7 +110,7 @@ impl Relayout {
     /// Lets what was written be seen, all of it or on error nothing.
     pub(crate) fn publish(&self, written: Finished) -> Result<()> {
         yield_point("states are written");
-        if !self.versions.commit(Commit::Finished(written))? {
+        if !self.versions.commit(Commit::Ingested(written))? {
             return Err(Error::bug("a table that got another layout meanwhile"));
         }
         self.memory.tend_filters();

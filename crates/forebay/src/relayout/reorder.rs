@@ -132,7 +132,7 @@ impl Relayout {
         version_set.forget_nodes(id);
         self.versions.follow_anew(id);
         let state = State { sealed: Vec::new(), ..State::clone(&self.versions.state()) };
-        Ok(View { state: Arc::new(state), active_bytes: 0, pin: None, moment: None })
+        Ok(View::new(Arc::new(state), 0))
     }
 
     /// Copies what lists had.

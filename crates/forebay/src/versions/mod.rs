@@ -7,6 +7,7 @@
 mod aside;
 mod followers;
 mod pins;
+mod reads;
 mod replay;
 mod retained;
 mod savepoint;
@@ -31,6 +32,7 @@ use aside::Aside;
 pub(crate) use followers::Following;
 pub use pins::SnapshotStats;
 pub(crate) use pins::{Pin, Pins};
+pub(crate) use reads::Reads;
 pub(crate) use replay::{Replay, store_for, table_state};
 pub(crate) use retained::{RetainedSegment, SegmentFile, retained_segments};
 pub(crate) use savepoint::{Savepoint, excess, longest};
@@ -38,7 +40,7 @@ pub(crate) use space::{Helped, TableSpace, UnderWay};
 pub(crate) use state::{State, TableState};
 pub(crate) use tables::Tables;
 pub(crate) use version_set::{Commit, Finished, Pending, Retired, VersionSet, VersionSetGuard};
-pub(crate) use view::View;
+pub(crate) use view::{Own, View};
 
 pub(crate) struct Versions {
     pub(crate) context: Arc<Context>,
@@ -126,6 +128,15 @@ impl Versions {
         // Nobody waits while what only that version had goes: buffers, lists.
         drop(changing);
         drop(before);
+    }
+
+    /// The same of a change to what tables hold that no record tells of: whoever writes because of what was read looks
+    /// again.
+    pub(crate) fn update_beside_log(&self, change: impl FnOnce(&mut State)) {
+        match &self.context.log {
+            Some(log) => log.change_epoch(|| self.update_state(change)),
+            None => self.update_state(change),
+        }
     }
 
     /// The version set, once nobody else has it.

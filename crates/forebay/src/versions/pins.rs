@@ -74,8 +74,11 @@ impl Drop for Pin {
         // Outside the lock: what goes with it may be much.
         let gone = self.versions.pins.lock().held.remove(&self.number);
         debug_assert!(gone.is_some(), "a snapshot is held until it is let go of");
-        drop(gone);
-        self.versions.context.env.jobs.wake();
+        let seen = gone.map(|gone| Arc::as_ptr(&gone.state));
+        // Of one that saw what there is nothing goes, and nobody need look.
+        if !self.versions.look(|state| seen.is_some_and(|seen| std::ptr::eq(seen, state))) {
+            self.versions.context.env.jobs.wake();
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use forebay_base::{Error, Result};
 use forebay_store::WriteBuffer;
 
 use crate::context::refuse_guests;
-use crate::versions::{Pin, State, TableState, Versions};
+use crate::versions::{Pin, Reads, State, TableState, Versions};
 
 /// A moment of the database: a version, and how long its active buffer was; `usize::MAX` for what it has grown to by
 /// the time somebody looks.
@@ -18,14 +18,37 @@ pub(crate) struct View {
     pub(crate) pin: Option<Arc<Pin>>,
     /// A snapshot's wall time, in milliseconds since 1970: what was alive by then.
     pub(crate) moment: Option<u64>,
+    /// Where it is a transaction's.
+    pub(crate) own: Option<Arc<Own>>,
+}
+
+/// What a transaction's view has besides.
+pub(crate) struct Own {
+    /// Whoever reads the view notes what, before it looks.
+    pub(crate) reads: Arc<Reads>,
+    /// What the transaction has written, newest first, each with how much of it is seen.
+    pub(crate) written: Vec<(Arc<WriteBuffer>, usize)>,
 }
 
 impl View {
+    pub(crate) fn new(state: Arc<State>, active_bytes: usize) -> Self {
+        Self { state, active_bytes, pin: None, moment: None, own: None }
+    }
+
     /// The write buffers that hold something, newest first, each with how much of it is seen.
     pub(crate) fn buffers(&self) -> impl DoubleEndedIterator<Item = (&Arc<WriteBuffer>, usize)> {
-        std::iter::once((&self.state.active, self.active_bytes))
-            .chain(self.state.sealed.iter().map(|buffer| (buffer, buffer.len())))
+        let written = self.own.as_ref().map_or(&[][..], |own| &own.written);
+        written
+            .iter()
+            .map(|(buffer, bytes)| (buffer, *bytes))
+            .chain(self.log_buffers())
             .filter(|(_, bytes)| *bytes > 0)
+    }
+
+    /// Those of the log, empty ones among them.
+    pub(crate) fn log_buffers(&self) -> impl DoubleEndedIterator<Item = (&Arc<WriteBuffer>, usize)> {
+        let sealed = self.state.sealed.iter().map(|buffer| (buffer, buffer.len()));
+        std::iter::once((&self.state.active, self.active_bytes)).chain(sealed)
     }
 
     /// The view, if a table keeps its keys in order in it.
@@ -68,7 +91,7 @@ impl Versions {
             let active_bytes = state.active.len();
             let newest = self.state();
             if Arc::ptr_eq(&state, &newest) {
-                return View { state, active_bytes, pin: None, moment: None };
+                return View::new(state, active_bytes);
             }
             state = newest;
         }
@@ -76,6 +99,6 @@ impl Versions {
 
     /// The database as it will be when it is looked at: for a single lookup.
     pub(crate) fn latest(&self) -> View {
-        View { state: self.state(), active_bytes: usize::MAX, pin: None, moment: None }
+        View::new(self.state(), usize::MAX)
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! 1. The batch is noted for its tables as they are (`admit`).
 //! 2. The log appends it to the active buffer and makes it as durable as asked (`store::log`).
+//!    A batch that was made from what was read is appended only if that still is what there is ([`Condition`]).
 //! 3. If it does not fit, the buffer is sealed and the next one taken ([`rotation`]); writers wait here when all
 //!    buffers are full.
 //! 4. A writer that adds to a debt waits for a share of it to be worked off ([`Writer::pay`], [`Pace`]): none up to a
@@ -19,7 +20,7 @@ use forebay_env::sync::{Mutex, Rank};
 use forebay_env::yield_point;
 use forebay_store::buffer::{Notes, TableNotes};
 use forebay_store::log::batch::Payload;
-use forebay_store::log::{Appended, Durability, SegmentFile, frame};
+use forebay_store::log::{Appended, Basis, Durability, SegmentFile, frame};
 
 use crate::context::{Context, closed};
 use crate::memory::MemoryShares;
@@ -33,6 +34,13 @@ const PACE_SLACK: f64 = 0.5;
 const PACE_SLACK_MIN: f64 = 1.0 / 64.0;
 /// As much debt as half of the write buffers' bytes, so many times, costs nothing.
 const FREE_HALVES: u64 = 3;
+
+/// What must hold of what was read when a batch gets into the log.
+pub(crate) trait Condition {
+    /// Whether it holds by now, after this epoch was read: then the log sees to what comes meanwhile, if that can matter.
+    /// Else [a conflict](conflict).
+    fn check(&mut self, epoch: u64) -> Result<Option<Basis<'_>>>;
+}
 
 /// Takes batches in, and gives writers their pace.
 pub(crate) struct Writer {
@@ -66,6 +74,16 @@ impl Writer {
 
     /// Writes a batch. Returns the number of its last record.
     pub(crate) fn write(&self, payload: &Payload, durability: Durability) -> Result<u64> {
+        self.write_if(None, payload, durability)
+    }
+
+    /// The same, if a condition holds.
+    pub(crate) fn write_if(
+        &self,
+        mut condition: Option<&mut dyn Condition>,
+        payload: &Payload,
+        durability: Durability,
+    ) -> Result<u64> {
         let log = self.context.log()?;
         if self.context.is_closing() {
             return Err(closed());
@@ -82,10 +100,15 @@ impl Writer {
         let sequence = loop {
             let epoch = log.epoch();
             let noted = self.admit(payload)?;
+            let basis = match &mut condition {
+                None => None,
+                Some(condition) => condition.check(epoch)?,
+            };
             yield_point("write is admitted");
-            match log.commit(&noted, sum, epoch, durability)? {
+            match log.commit(&noted, sum, epoch, basis.as_ref(), durability)? {
                 Appended::Done(sequence) => break sequence,
                 Appended::Stale => {}
+                Appended::Conflict(table) => return Err(conflict(&self.versions.state(), table)),
                 Appended::Full(segment) => {
                     self.rotate(segment, frame::frame_bytes(payload.bytes().len()))?;
                 }
@@ -188,6 +211,15 @@ fn is_frozen(state: &State, notes: &Notes) -> bool {
     let records = notes.tables().map(|notes| notes.table);
     let mut tables = records.chain(notes.range_deletes().iter().map(|delete| delete.table));
     state.is_frozen || !state.frozen.is_empty() && tables.any(|table| state.frozen.contains(&table))
+}
+
+/// The error of a batch whose condition does not hold any more.
+#[cold]
+pub(crate) fn conflict(state: &State, table: u32) -> Error {
+    let name = state.tables.get(&table).map_or("", |table| &table.name);
+    Error::Conflict(format!(
+        "table `{name}` has changed where the transaction has read it, so nothing was written; begin it anew"
+    ))
 }
 
 #[cold]

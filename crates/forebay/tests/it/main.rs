@@ -48,6 +48,7 @@ mod space;
 mod suite;
 mod surface;
 mod threads;
+mod transactions;
 mod value_levels;
 mod values;
 mod windows;

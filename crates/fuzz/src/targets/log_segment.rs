@@ -84,13 +84,14 @@ fn write(rng: &mut Rng) -> Written {
     while segments.len() < 4 {
         let payload = batch(rng);
         let durability = one_of(rng, &[Durability::Memory, Durability::Os, Durability::Disk]);
-        let commit =
-            || log.commit(&payload, payload.sum(secret), log.epoch(), durability).expect("memory takes it");
+        let commit = || {
+            log.commit(&payload, payload.sum(secret), log.epoch(), None, durability).expect("memory takes it")
+        };
         match commit() {
             Appended::Done(last) => {
                 batches.push((last + 1 - u64::from(payload.records()), payload.bytes().to_vec()));
             }
-            Appended::Stale => unreachable!("nothing changed"),
+            Appended::Stale | Appended::Conflict(_) => unreachable!("nothing changed"),
             Appended::Full(segment) => {
                 let next = segment + 1 + rng.below(3);
                 log.rotate(segment, prepare(next, payload.bytes().len() + 64), |_| ())

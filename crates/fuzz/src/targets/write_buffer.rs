@@ -65,7 +65,7 @@ pub(crate) fn fuzz(rng: &mut Rng) {
     let (mut written, mut moments) = (Vec::new(), Vec::new());
     for _ in 0..one_of(rng, &[1, 5, 25]) {
         let payload = batch(rng, rows.order, adds, rule.is_some(), &mut written);
-        let appended = log.commit(&payload, payload.sum(secret), 0, Durability::Memory);
+        let appended = log.commit(&payload, payload.sum(secret), 0, None, Durability::Memory);
         assert!(matches!(appended, Ok(Appended::Done(_))));
         moments.push((buffer.len(), written.len()));
         if rng.chance(40) {

@@ -107,7 +107,10 @@ fn keep(world: &World, rng: &mut Rng) -> Result<()> {
     let kept = {
         let _alone = world.quiet.write();
         match world.db.savepoint("kept") {
-            Ok(_) => world.history.kept(),
+            Ok(number) => {
+                world.meeting.note_kept(number);
+                world.history.kept()
+            }
             Err(Error::Invalid(reason)) if reason.contains("keeps records in memory") => {
                 drop(_alone);
                 return world.ordered[rng.index(TABLES - 1)].set_layout(Layout::leveling(4));
@@ -119,6 +122,7 @@ fn keep(world: &World, rng: &mut Rng) -> Result<()> {
     let _alone = world.quiet.write();
     if rng.chance(70) {
         world.db.rollback("kept")?;
+        world.meeting.note_rollback(world.db.last_sequence());
         world.history.restore(&kept);
         let ends = world.history.all_acknowledged();
         world.check_whole(Seen::Now, &ends, "a rollback");

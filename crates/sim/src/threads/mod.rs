@@ -1,5 +1,5 @@
-//! Real threads: writers, a reader and whoever changes layouts, copies and rolls back, all at once on the engine's own
-//! threads. The stepper never lets anybody run between two lines of one step; here everybody may.
+//! Real threads: writers, a reader, transactions that meet, and whoever changes layouts, copies and rolls back, all at
+//! once on the engine's own threads. The stepper never lets anybody run between two lines of one step; here everybody may.
 //!
 //! Each writer has keys of its own and numbers its batches. So whoever reads knows which states are possible: after
 //! each batch from the last that was acknowledged before the read began to the last that had begun when it ended.
@@ -9,6 +9,7 @@
 
 mod admin;
 mod history;
+mod meeting;
 
 #[cfg(test)]
 mod tests;
@@ -24,6 +25,7 @@ use forebay_env::{Env, Rng};
 use forebay_testkit::ordered_layouts;
 
 use history::{History, KEYS, WRITERS};
+use meeting::{MEETING, Meeting};
 
 /// How many tables there are: the first in hash order, the others in that of keys.
 const TABLES: usize = 3;
@@ -49,6 +51,7 @@ struct World {
     hashed: Table,
     ordered: Vec<OrderedTable>,
     history: History,
+    meeting: Meeting,
     /// Held for writing while nobody may write or read: by a rollback.
     quiet: RwLock<()>,
     writing: AtomicUsize,
@@ -73,7 +76,7 @@ pub fn run(seed: u64) -> Threaded {
         .background_threads([1, 2, 4][rng.index(3)])
         .env(env.clone());
     let world = World::open(&env, &options, &mut rng).expect("opening");
-    let dice: Vec<Rng> = (0..WRITERS + 2).map(|_| rng.fork()).collect();
+    let dice: Vec<Rng> = (0..WRITERS + 2 + MEETING).map(|_| rng.fork()).collect();
     let acts = std::thread::scope(|scope| {
         let world = &world;
         let mut threads = Vec::new();
@@ -89,6 +92,10 @@ pub fn run(seed: u64) -> Threaded {
         threads.push(scope.spawn(move || world.guarded(|| world.read_all(&mut rng))));
         let mut rng = dice[WRITERS + 1].clone();
         threads.push(scope.spawn(move || world.guarded(|| admin::run(world, &mut rng))));
+        for dice in &dice[WRITERS + 2..] {
+            let mut rng = dice.clone();
+            threads.push(scope.spawn(move || world.guarded(|| world.meeting.run(world, &mut rng))));
+        }
         let outcomes: Vec<_> = threads.into_iter().map(|thread| thread.join()).collect();
         let mut acts = 0;
         for outcome in outcomes {
@@ -116,12 +123,13 @@ impl World {
             ordered.push(builder.open_ordered()?);
         }
         Ok(Self {
-            db,
             env: env.clone(),
             options: options.clone(),
             hashed,
             ordered,
             history: History::new(TABLES),
+            meeting: Meeting::open(&db, &mut rng.clone().fork())?,
+            db,
             quiet: RwLock::new(()),
             writing: AtomicUsize::new(WRITERS),
             failed: AtomicBool::new(false),
@@ -259,6 +267,7 @@ impl World {
     fn check_end(self, env: &Env) {
         let ends = self.history.all_acknowledged();
         self.check_whole(Seen::Now, &ends, "the end");
+        self.meeting.check();
         let options = self.options.clone().env(env.clone());
         let Self { db, history, .. } = self;
         db.close().expect("closing");

@@ -6,9 +6,11 @@
 //! ([`notes`]), and then has one run a table. Ranges that were deleted stand beside all that ([`range_deletes`]).
 
 mod cursor;
+mod draft;
 mod filed;
 mod folding;
 mod memtable;
+mod newer;
 mod notes;
 mod noting;
 mod pool;
@@ -30,6 +32,8 @@ use forebay_env::sync::atomic::AtomicBool;
 use forebay_env::sync::{Mutex, RwLock};
 
 pub use cursor::BufferCursor;
+pub use draft::Draft;
+pub use newer::ReadSet;
 pub use notes::{Contents, Notes, TableNotes};
 pub use noting::Noting;
 pub use pool::ArenaPool;

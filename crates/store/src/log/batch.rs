@@ -98,16 +98,41 @@ impl Payload {
     /// The same, noted for tables that have got other orders since.
     pub fn in_orders(&self, order_of: impl Fn(u32) -> Option<Order>) -> Self {
         let mut noted = self.clone();
-        noted.notes.clear();
-        let mut records = Records::new(&self.bytes);
+        noted.note_in(order_of);
+        noted
+    }
+
+    /// Where it ends. From here on nothing changes what is before that.
+    pub fn mark(&mut self) -> Mark {
+        self.recent.forget();
+        Mark { place: self.bytes.len(), table: self.table }
+    }
+
+    /// What was added behind a mark, noted for tables of these orders.
+    pub fn behind(&self, mark: Mark, order_of: impl Fn(u32) -> Option<Order>) -> Self {
+        let mut behind = Self::default();
+        if let Some(added) = self.bytes.get(mark.place..).filter(|added| !added.is_empty()) {
+            mark.table.into_iter().for_each(|table| behind.switch_to(table));
+            behind.bytes.extend_from_slice(added);
+            behind.note_in(order_of);
+        }
+        behind
+    }
+
+    fn note_in(&mut self, order_of: impl Fn(u32) -> Option<Order>) {
+        let Self { bytes, notes, .. } = self;
+        notes.clear();
+        let (mut records, mut count) = (Records::new(bytes), 0);
         for (table, place, record) in records.by_ref() {
+            count += 1;
             if let Some(order) = order_of(table) {
-                noted.notes.add(table, order, order.prefix(record.key), place, &record);
+                notes.add(table, order, order.prefix(record.key), place, &record);
             }
         }
         debug_assert!(records.is_at_end(), "a batch is walked to its end");
-        records.into_range_deletes().into_iter().for_each(|delete| noted.notes.add_range_delete(delete));
-        noted
+        let deletes = records.into_range_deletes();
+        self.records = count + deletes.len() as u32;
+        deletes.into_iter().for_each(|delete| notes.add_range_delete(delete));
     }
 
     /// Forgets all records and keeps the memory.
@@ -142,6 +167,14 @@ impl Payload {
     pub fn sum(&self, secret: Secret) -> u32 {
         secret.payload_sum(&self.bytes)
     }
+}
+
+/// The end of a payload at some time.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Mark {
+    place: usize,
+    /// Of the record before it.
+    table: Option<u32>,
 }
 
 /// The value of the record at a place, if it has the key of this one and a value as long.

@@ -10,6 +10,7 @@
 use forebay_base::checksum::{append, checksum};
 use forebay_base::hash::mix;
 use forebay_base::wire::{u32_at, u64_at};
+use forebay_env::Appender;
 
 /// Bytes of a header.
 pub const HEADER_BYTES: usize = 32;
@@ -103,6 +104,17 @@ impl Header {
     pub fn end(&self, offset: usize) -> usize {
         offset + frame_bytes(self.payload_bytes as usize)
     }
+}
+
+/// Appends a frame with this header; `None` where it does not fit. Readers do not see it yet.
+#[inline]
+pub(crate) fn append_frame(appender: &mut Appender, head: &[u8; HEADER_BYTES], payload: &[u8]) -> Option<()> {
+    let padding = [0; ALIGN_BYTES];
+    let padded = frame_bytes(payload.len()) - HEADER_BYTES - payload.len();
+    for piece in [&head[..], payload, &padding[..padded]] {
+        appender.append(piece)?;
+    }
+    Some(())
 }
 
 /// Walks the frames of memory that is known to be sound: yields where each payload starts, and the payload.

@@ -19,4 +19,4 @@ pub use durability::Durability;
 pub use frames::Frames;
 pub use prepared_segment::{PrepareError, PreparedSegment, SegmentFile};
 pub use refill::Refill;
-pub use writer::{Appended, Log, RECORD_BYTES_MIN, Writes, batches_of};
+pub use writer::{Appended, Basis, Log, RECORD_BYTES_MIN, Writes, batches_of};

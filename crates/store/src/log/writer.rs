@@ -7,6 +7,7 @@
 //!
 //! **Invariant:** what is in files is a beginning of what was appended, but for what was flushed.
 
+mod basis;
 mod epoch;
 mod segments;
 mod sync;
@@ -22,11 +23,12 @@ use forebay_env::{Appender, File};
 
 use super::batch::Payload;
 use super::durability::Durability;
-use super::frame::{HEADER_BYTES, Header, Secret, frame_bytes};
+use super::frame::{self, HEADER_BYTES, Header, Secret, frame_bytes};
 use super::prepared_segment::PreparedSegment;
 use crate::buffer::WriteBuffer;
 use crate::metrics::Metrics;
 
+pub use basis::Basis;
 pub use segments::batches_of;
 use write::Unwritten;
 pub use write::Writes;
@@ -48,8 +50,10 @@ pub enum Appended {
     Done(u64),
     /// It does not fit this segment, which is the active one.
     Full(u64),
-    /// Something was changed after the writer looked at it.
+    /// Something was changed after the writer looked at it, or more was appended than is looked through here.
     Stale,
+    /// What it was made from has changed since, in this table.
+    Conflict(u32),
 }
 
 struct Inner {
@@ -165,12 +169,13 @@ impl Log {
     }
 
     /// Appends a batch that was noted in this epoch, and makes it as durable as asked. On an error of the second it is
-    /// in the log all the same, and may become durable.
+    /// in the log all the same, and may become durable. One that has a basis is appended only where that stands.
     pub fn commit(
         &self,
         payload: &Payload,
         payload_sum: u32,
         epoch: u64,
+        basis: Option<&Basis<'_>>,
         durability: Durability,
     ) -> Result<Appended> {
         let mut inner = self.inner.lock_by_turns();
@@ -181,6 +186,9 @@ impl Log {
         debug_assert_eq!(payload.sum(self.secret), payload_sum, "the sum is that of the payload");
         if self.epoch() != epoch {
             return Ok(Appended::Stale);
+        }
+        if let Some(refused) = basis.and_then(|basis| basis.refuse(&inner.buffer)) {
+            return Ok(refused);
         }
         match self.append(&mut inner, payload, payload_sum)? {
             Some(sequence) => self.make_durable(inner, sequence, durability).map(Appended::Done),
@@ -212,16 +220,12 @@ impl Log {
         if too_many || too_many_deletes || is_filled || is_early || end > inner.buffer.capacity() {
             return Ok(None);
         }
-        let padding = [0; 8];
-        let padded = end - offset - HEADER_BYTES - payload.bytes().len();
         let head = header.encode(self.secret, inner.buffer.segment(), offset);
-        for piece in [&head[..], payload.bytes(), &padding[..padded]] {
-            if inner.appender.append(piece).is_none() {
-                let bug = Error::bug("the write buffer is smaller than it says");
-                // Half a frame would hide all that comes behind it.
-                inner.poison = Some(bug.to_string());
-                return Err(bug);
-            }
+        if frame::append_frame(&mut inner.appender, &head, payload.bytes()).is_none() {
+            let bug = Error::bug("the write buffer is smaller than it says");
+            // Half a frame would hide all that comes behind it.
+            inner.poison = Some(bug.to_string());
+            return Err(bug);
         }
         let Inner { buffer, appender, .. } = inner;
         debug_assert_eq!(appender.len(), end, "a frame ends where it was said to end");

@@ -12,6 +12,7 @@
 //! or, where they were folded, none is.
 
 mod hidden;
+mod noting;
 mod stretch;
 
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use std::sync::Arc;
 use forebay_base::combine::{Combine, Depth, Fold};
 use forebay_base::merge::{Cursor as _, Direction, LoserTree, Others};
 use forebay_base::wire::{is_same, put_raw};
-use forebay_base::{Error, Kind, Range, Result};
+use forebay_base::{Bound, Error, Kind, Range, Result};
 use forebay_env::guest;
 use forebay_layouts::{Rule, answered};
 use forebay_store::list::Pace;
@@ -87,6 +88,8 @@ pub struct Cursor {
     fold: Fold,
     /// Of how many records that was made.
     folded: usize,
+    /// A transaction's: up to where it was noted that it has read; `None` is the end of the table.
+    noted: Option<Bound>,
     failed: Option<Error>,
 }
 
@@ -145,6 +148,7 @@ impl Cursor {
             key: Vec::new(),
             fold: Fold::default(),
             folded: 0,
+            noted: None,
             failed: None,
         })
     }
@@ -263,9 +267,10 @@ impl Cursor {
                 // Right behind a key is where it would be with one byte more.
                 place.push(0);
             }
+            cursor.begin_noting(|| Some(Bound { prefix, key: place[..].into() }));
             let sent = cursor.go_to(prefix, &place, direction);
             cursor.key = place;
-            sent.and_then(|()| cursor.resolve())
+            sent.and_then(|()| cursor.come())
         })
     }
 
@@ -276,15 +281,16 @@ impl Cursor {
                     Direction::Forward => cursor.stretch.low == cursor.range.low,
                     Direction::Backward => cursor.stretch.high == cursor.range.high,
                 };
+            let from = match direction {
+                Direction::Forward => Some(cursor.range.low.clone()),
+                Direction::Backward => cursor.range.high.clone(),
+            };
             if !stands_there {
-                let from = match direction {
-                    Direction::Forward => Some(cursor.range.low.clone()),
-                    Direction::Backward => cursor.range.high.clone(),
-                };
                 cursor.enter(from.as_ref(), direction)?;
             }
+            cursor.begin_noting(|| from);
             cursor.send(None, direction, Pace::default())?;
-            cursor.resolve()
+            cursor.come()
         })
     }
 
@@ -297,11 +303,11 @@ impl Cursor {
             (Stand::BeforeFirst, Direction::Backward) | (Stand::BehindLast, Direction::Forward) => Ok(()),
             (Stand::BeforeFirst, _) | (Stand::BehindLast, _) => self.seek_to_end(direction),
             (Stand::Lent | Stand::Folded, _) if direction != self.direction => self.turn(direction),
-            (Stand::Lent, _) => match self.pass_key().and_then(|()| self.resolve()) {
+            (Stand::Lent, _) => match self.pass_key().and_then(|()| self.come()) {
                 Ok(()) => Ok(()),
                 Err(error) => Err(self.fail(error)),
             },
-            (Stand::Folded, _) => self.attempt(Self::resolve),
+            (Stand::Folded, _) => self.attempt(Self::come),
         }
     }
 

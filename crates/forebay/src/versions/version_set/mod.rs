@@ -71,6 +71,8 @@ pub(crate) enum Commit {
     Flushed { buffer: Arc<WriteBuffer>, last_sequence: u64, outcomes: Vec<Finished> },
     /// A job finished.
     Finished(Finished),
+    /// What came in beside the log is there.
+    Ingested(Finished),
 }
 
 /// What came of a job of a table.
@@ -91,6 +93,8 @@ pub(crate) struct Pending {
     files: BTreeMap<u64, DataFile>,
     /// A buffer that went into lists, and its last record.
     flushed: Option<(Arc<WriteBuffer>, u64)>,
+    /// It brings what the log has not.
+    is_beside_log: bool,
     /// Which lists it became, by table.
     added: Vec<(u32, Vec<DataFile>)>,
 }
@@ -150,16 +154,17 @@ impl Versions {
     pub(crate) fn commit(&self, commit: Commit) -> Result<bool> {
         let mut version_set = self.lock();
         let state = self.state();
+        let is_beside_log = matches!(commit, Commit::Ingested(_));
         let (outcomes, flushed) = match commit {
             Commit::Flushed { buffer, last_sequence, outcomes } => (outcomes, Some((buffer, last_sequence))),
-            Commit::Finished(finished) => (vec![finished], None),
+            Commit::Finished(finished) | Commit::Ingested(finished) => (vec![finished], None),
         };
         if !outcomes.iter().all(|finished| finished.fits(&state)) {
             outcomes.iter().for_each(Finished::discard);
             return Ok(false);
         }
         let is_flushed = flushed.is_some();
-        let mut pending = Pending { flushed, ..Pending::default() };
+        let mut pending = Pending { flushed, is_beside_log, ..Pending::default() };
         let rebased = pending.rebase(outcomes, &state);
         let done = rebased.and_then(|()| version_set.record(&state, &mut pending)).map(|()| true);
         if done.is_ok() && is_flushed {
@@ -272,13 +277,13 @@ impl VersionSetGuard<'_> {
     }
 
     fn publish(&self, versions: BTreeMap<u32, Arc<dyn TableVersion>>, pending: &mut Pending) {
-        let Pending { flushed, added, .. } = pending;
+        let Pending { flushed, added, is_beside_log, .. } = pending;
         // Before anybody can see that the buffer is gone: whoever sees that looks for its lists here.
         if !planted::is("rewrite-follows-late") {
             added.drain(..).for_each(|(table, lists)| self.versions.note_new_lists(table, lists));
         }
         yield_point("edit is durable");
-        self.versions.update_state(|state| {
+        let change = |state: &mut State| {
             for (id, version) in versions {
                 state.tables.replace(id, |table| table.with_version(version));
             }
@@ -288,7 +293,11 @@ impl VersionSetGuard<'_> {
                 state.sealed.retain(|sealed| sealed.segment() != buffer.segment());
                 self.versions.pins.lock().note_flushed(buffer);
             }
-        });
+        };
+        match *is_beside_log {
+            true => self.versions.update_beside_log(change),
+            false => self.versions.update_state(change),
+        }
         yield_point("edit is published");
         added.drain(..).for_each(|(table, lists)| self.versions.note_new_lists(table, lists));
     }

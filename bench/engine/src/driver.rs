@@ -80,6 +80,7 @@ fn chosen<'a>(program: &Program<'a>, names: &[String]) -> Result<Vec<&'a dyn Kin
 fn misfit(workload: &Workload, kind: &dyn Kind) -> Option<&'static str> {
     match (kind.adds(), workload.adds()) {
         _ if workload.ordered && !kind.is_ordered() => Some("it keeps keys in no order"),
+        _ if workload.transacts() && !kind.transacts() => Some("it has no transactions that read and write"),
         (Adds::No, true) => Some("it cannot add to a value"),
         (Adds::Only, false) => Some("it is there for adding only"),
         _ => None,

@@ -151,6 +151,11 @@ pub trait Kind: Sync {
         Adds::No
     }
 
+    /// Whether it has transactions that read and write.
+    fn transacts(&self) -> bool {
+        false
+    }
+
     /// The options it is opened with, as text to be kept beside the results.
     fn options(&self, setup: &Setup) -> String;
 
@@ -181,6 +186,16 @@ pub trait Writer: Send {
     fn put(&mut self, batch: Batch<'_>) -> Result<(), Failure>;
 }
 
+/// Makes a new value of a key's own, or of none.
+pub type Change<'a> = dyn FnMut(Option<&[u8]>, &mut Vec<u8>) + 'a;
+
+/// What reads and writes in transactions, beside others.
+pub trait Transactor: Send {
+    /// Reads keys of one length, back to back, and gives each the value that `change` makes of its own, or of none; all
+    /// of them or, where another one was quicker, all again. A key may come twice. Returns how often it was tried.
+    fn transact(&mut self, keys: &[u8], key_bytes: usize, change: &mut Change<'_>) -> Result<u64, Failure>;
+}
+
 /// An open engine, used by one thread.
 pub trait Engine {
     /// Writes all puts of a batch at once; a batch of one by the engine's call for a single put.
@@ -188,6 +203,11 @@ pub trait Engine {
 
     /// One more writer, for a thread of its own, where the engine takes several.
     fn writer(&self) -> Option<Box<dyn Writer + '_>> {
+        None
+    }
+
+    /// One more thread's transactions, where the engine has such as read and write.
+    fn transactor(&self) -> Option<Box<dyn Transactor + '_>> {
         None
     }
 

@@ -1,12 +1,17 @@
 //! Forebay itself, through its public face.
 
+mod beside;
+
 use std::path::Path;
 use std::time::Duration;
 
 use forebay::{Aggregator, Database, Layout, Options, OrderedTable, Stats, Table, TableBuilder};
 use forebay_aggregate::functions::Count;
 
-use crate::{Adds, Batch, Durability, Engine, Failure, Kind, Observation, Setup, TableOptions, Writer};
+use crate::{
+    Adds, Batch, Durability, Engine, Failure, Kind, Observation, Setup, TableOptions, Transactor, Writer,
+};
+use beside::{OneTransactor, OneWriter, put};
 
 const TABLE: &str = "bench";
 
@@ -25,6 +30,10 @@ impl Kind for Forebay {
 
     fn adds(&self) -> Adds {
         Adds::Too
+    }
+
+    fn transacts(&self) -> bool {
+        true
     }
 
     fn options(&self, setup: &Setup) -> String {
@@ -178,39 +187,6 @@ struct Open {
     batch: forebay::Batch,
 }
 
-/// A writer beside others.
-struct OneWriter<'a> {
-    db: &'a Database,
-    table: &'a Table,
-    durability: forebay::Durability,
-    batch: forebay::Batch,
-}
-
-impl Writer for OneWriter<'_> {
-    fn put(&mut self, batch: Batch<'_>) -> Result<(), Failure> {
-        put(self.db, self.table, &mut self.batch, batch, self.durability)
-    }
-}
-
-/// `kept` is empty before and after.
-fn put(
-    db: &Database,
-    table: &Table,
-    kept: &mut forebay::Batch,
-    batch: Batch<'_>,
-    durability: forebay::Durability,
-) -> Result<(), Failure> {
-    let is_single = batch.len() == 1;
-    for (key, value) in batch.iter() {
-        if is_single {
-            return Ok(table.put(key, value)?);
-        }
-        kept.put(table, key, value);
-    }
-    db.write(kept, durability)?;
-    Ok(())
-}
-
 impl Engine for Open {
     fn put(&mut self, batch: Batch<'_>) -> Result<(), Failure> {
         if matches!(self.tables, Tables::Counts(_)) {
@@ -229,6 +205,11 @@ impl Engine for Open {
             durability: self.durability,
             batch: forebay::Batch::new(),
         }))
+    }
+
+    fn transactor(&self) -> Option<Box<dyn Transactor + '_>> {
+        let (db, table, durability) = (&self.db, self.tables.table().ok()?, self.durability);
+        Some(Box::new(OneTransactor { db, table, durability, value: Vec::new() }))
     }
 
     fn add(&mut self, batch: Batch<'_>) -> Result<(), Failure> {

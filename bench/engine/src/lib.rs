@@ -37,7 +37,8 @@ use forebay_units::sizes;
 pub use crate::forebay::Forebay;
 pub use args::BenchArgs;
 pub use engine::{
-    Adds, Batch, Durability, Engine, Failure, Kind, LeveledOptions, Observation, Setup, TableOptions, Writer,
+    Adds, Batch, Change, Durability, Engine, Failure, Kind, LeveledOptions, Observation, Setup, TableOptions,
+    Transactor, Writer,
 };
 pub use launch::{Program, end_all};
 pub use sort::Sort;

@@ -43,12 +43,15 @@ pub(crate) fn run(
         phase_seed: plan.seed,
         written: None,
         steady_rate: None,
+        transacted_keys: 0,
+        tries_per_operation: None,
         cache_dropped: None,
     };
     let mut engine = None;
     let mut since_drain = SinceDrain { user_bytes: 0, written_before: written(&Counters::now(&device)) };
     let phases = plan.workload.phases.iter().zip(plan.workload.phase_names());
     for (number, (phase, name)) in phases.enumerate() {
+        world.tries_per_operation = None;
         world.phase_seed = plan.seed.rotate_left(32) ^ number as u64;
         let mut meter = Meter::new(clock, &device)?;
         memory::reset_peak();
@@ -154,6 +157,7 @@ fn measures(
             CgroupState::Limited { peak_file, .. } => cgroup::peak_bytes(peak_file),
             CgroupState::Off | CgroupState::Unavailable(_) => None,
         },
+        tries_per_operation: world.tries_per_operation,
         page_cache_dropped: world.cache_dropped,
         wrong_answers: 0,
         samples: taken.samples.clone(),

@@ -111,7 +111,7 @@ fallible! { ErrorOut<'_>;
     }
 
     fn forebay_db_checkpoint(db: &Db, path: &Path) -> bool {
-        db.0.checkpoint(path).map(|()| true)
+        db.0.checkpoint(path).map(|_| true)
     }
 
     fn forebay_db_savepoint(db: &Db, name: &str, sequence: Out<'_, u64>) -> bool {

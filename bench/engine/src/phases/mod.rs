@@ -11,6 +11,7 @@ mod range;
 mod reopen;
 mod scan;
 mod scan_index;
+mod transact;
 mod write;
 
 pub(crate) use reopen::load_until_killed;
@@ -49,6 +50,10 @@ pub(crate) struct World<'a> {
     pub(crate) written: Option<(u64, Duration)>,
     /// Records a second over the last half of that load or overwrite.
     pub(crate) steady_rate: Option<f64>,
+    /// How many keys phases of transactions have had.
+    pub(crate) transacted_keys: u64,
+    /// How often a transaction of the current phase was tried, on average.
+    pub(crate) tries_per_operation: Option<f64>,
     /// How the page cache was last emptied.
     pub(crate) cache_dropped: Option<CacheDrop>,
 }
@@ -121,6 +126,7 @@ pub(crate) fn run(
         Phase::Hot(spec) => count::run_hot(spec, open, world, meter),
         Phase::Finalize => count::finalize(open, world, meter),
         Phase::Reopen(spec) => reopen::run(spec, engine, world, meter),
+        Phase::Transact(spec) => transact::run(spec, open, world, meter),
         Phase::Drain => drain(open, world, meter),
         Phase::Wait(spec) => wait(spec, world, meter),
         Phase::Cold => cold(engine, world, meter),

@@ -111,6 +111,9 @@ pub(crate) struct Phase {
     pub(crate) lists_per_path: Option<f64>,
     pub(crate) peak_memory_bytes: Option<u64>,
     pub(crate) cgroup_peak_bytes: Option<u64>,
+    /// How often a transaction was tried, on average.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) tries_per_operation: Option<f64>,
     pub(crate) page_cache_dropped: Option<CacheDrop>,
     /// Always none: a wrong answer ends the run.
     pub(crate) wrong_answers: u64,
@@ -350,6 +353,7 @@ mod tests {
             peak_memory_bytes: None,
             cgroup_peak_bytes: None,
             page_cache_dropped: None,
+            tries_per_operation: None,
             wrong_answers: 0,
             samples: Vec::new(),
         }

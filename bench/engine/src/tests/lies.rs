@@ -17,7 +17,7 @@ fn an_entry_that_finalize_does_not_show_is_missed() {
 
 #[test]
 fn an_add_that_is_lost_is_missed() {
-    for name in ["count", "hot-counter"] {
+    for name in ["count", "hot-counter", "transactions"] {
         let workload = small_workloads().find(|workload| workload.name == name).unwrap();
         let failure = run_all(&Map::new(Lie::Loses), workload, &RealClock::new()).unwrap_err();
         assert!(failure.is::<WrongAnswer>(), "{name}: {failure}");

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use ::forebay_env::sync::{Arc, Mutex};
 
-use crate::{Adds, Batch, Engine, Failure, Kind, Setup};
+use crate::{Adds, Batch, Change, Engine, Failure, Kind, Setup, Transactor};
 
 /// What the map does wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +54,10 @@ impl Kind for Map {
         Adds::Too
     }
 
+    fn transacts(&self) -> bool {
+        true
+    }
+
     fn options(&self, _: &Setup) -> String {
         "none".into()
     }
@@ -70,7 +74,28 @@ struct Open {
     gets: u64,
 }
 
+/// One at a time; or the map lies, and loses what comes second.
+struct OneTransactor<'a>(&'a Open);
+
+impl Transactor for OneTransactor<'_> {
+    fn transact(&mut self, keys: &[u8], key_bytes: usize, change: &mut Change<'_>) -> Result<u64, Failure> {
+        let mut entries = self.0.entries.lock();
+        for (number, key) in keys.chunks_exact(key_bytes).enumerate() {
+            let mut new = Vec::new();
+            change(entries.get(key).map(|old| &old[..]), &mut new);
+            if self.0.lie != Lie::Loses || number == 0 {
+                entries.insert(key.to_vec(), new);
+            }
+        }
+        Ok(1)
+    }
+}
+
 impl Engine for Open {
+    fn transactor(&self) -> Option<Box<dyn Transactor + '_>> {
+        Some(Box::new(OneTransactor(self)))
+    }
+
     fn put(&mut self, batch: Batch<'_>) -> Result<(), Failure> {
         let mut entries = self.entries.lock();
         for (key, value) in batch.iter() {

@@ -70,6 +70,7 @@ fn small_workloads() -> impl Iterator<Item = Workload> {
                 }
                 workload::Phase::Get(get) => get.operations_per_record = 1.0,
                 workload::Phase::Range(range) => range.operations_per_record = 0.01,
+                workload::Phase::Transact(transact) => transact.among = transact.among.min(500),
                 workload::Phase::OpenLoop(open_loop) => {
                     open_loop.records_per_second = open_loop.records_per_second.map(|_| 1e6)
                 }

@@ -40,6 +40,7 @@ const EMBEDDED: &[(&str, &str)] = embed![
     "open-loop",
     "count",
     "hot-counter",
+    "transactions",
 ];
 
 /// Why there is no workload.
@@ -105,7 +106,7 @@ mod tests {
             let names = workload.phase_names();
             assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len(), "{names:?}");
             let bytes = workload.data_bytes();
-            let is_small = ["reopen", "hot-counter"].contains(name);
+            let is_small = ["reopen", "hot-counter", "transactions"].contains(name);
             assert!((200 << 20..1 << 30).contains(&bytes) || is_small, "{name} has {bytes} bytes");
         }
     }

@@ -1,6 +1,6 @@
 //! What a workload may ask for: checked before anything is started, each complaint naming the key.
 
-use super::{Mixed, OpenLoop, Phase, Workload};
+use super::{Mixed, OpenLoop, Phase, Transact, Workload};
 use crate::Durability;
 use crate::counts::COUNT_BYTES;
 use crate::data::{HEX_BYTES, KEY_BYTES_MIN, KeyOrder, RECORDS_MAX};
@@ -144,7 +144,16 @@ impl Workload {
                 )
             }
             Phase::OpenLoop(open_loop) => self.check_open_loop(open_loop),
+            Phase::Transact(transact) => self.check_transact(transact),
         }
+    }
+
+    fn check_transact(&self, transact: &Transact) -> Result<(), &'static str> {
+        is(transact.operations_per_record > 0.0, "`operations_per_record` has to be above 0")?;
+        is_time(transact.seconds_max, "`seconds_max` has to be an hour at most")?;
+        let least = transact.threads.min(transact.keys).min(transact.among);
+        is(least >= 1, "`threads`, `keys`, `among`: at least 1")?;
+        is(self.value_bytes >= 8, "`value_bytes` has to be at least 8 for the numbers of `transact`")
     }
 
     fn check_open_loop(&self, open_loop: &OpenLoop) -> Result<(), &'static str> {

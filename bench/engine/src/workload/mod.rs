@@ -94,6 +94,8 @@ pub(crate) enum Phase {
     Finalize,
     /// Overwrites that arrive when they arrive, whether or not the engine has finished those before.
     OpenLoop(OpenLoop),
+    /// Transactions of several threads.
+    Transact(Transact),
     /// Background work to its end.
     Drain,
     /// Nothing, for a while: what is due by time becomes due.
@@ -214,6 +216,21 @@ pub(crate) struct Count {
     pub(crate) seconds_max: Option<f64>,
 }
 
+/// Each reads some keys and writes them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Transact {
+    pub(crate) threads: u64,
+    /// Of each transaction.
+    pub(crate) keys: u64,
+    /// Out of so many, evenly: the fewer, the more of them conflict.
+    pub(crate) among: u64,
+    pub(crate) operations_per_record: f64,
+    /// No more is begun after so long.
+    #[serde(default)]
+    pub(crate) seconds_max: Option<f64>,
+}
+
 /// Each key is added to `records` times.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -291,6 +308,11 @@ impl Workload {
         self.phases.iter().any(adds)
     }
 
+    /// Whether it takes transactions that read and write.
+    pub(crate) fn transacts(&self) -> bool {
+        self.phases.iter().any(|phase| matches!(phase, Phase::Transact(_)))
+    }
+
     /// With every bound in seconds this many times as long, up to an hour.
     pub(crate) fn stretch(&mut self, times: f64) {
         let bounds = self.phases.iter_mut().filter_map(|phase| match phase {
@@ -300,6 +322,7 @@ impl Workload {
             Phase::Count(count) => Some(&mut count.seconds_max),
             Phase::Hot(hot) => Some(&mut hot.seconds_max),
             Phase::OpenLoop(open_loop) => Some(&mut open_loop.seconds_max),
+            Phase::Transact(transact) => Some(&mut transact.seconds_max),
             _ => None,
         });
         for bound in bounds.chain([&mut self.load_seconds_max]) {
@@ -317,6 +340,7 @@ impl Workload {
         let beyond_load = |phase: &Phase| match phase {
             Phase::Mixed(mixed) => self.operations(mixed.operations_per_record * mixed.insert),
             Phase::Hot(hot) => hot.keys.saturating_sub(self.records),
+            Phase::Transact(transact) => transact.among,
             Phase::Queue(queue) => self.operations(queue.operations_per_record).saturating_sub(self.records),
             _ => 0,
         };

@@ -41,6 +41,7 @@ impl Phase {
             Self::OpenLoop(OpenLoop { records_per_second, .. }) => {
                 format!("open-loop-{}", records_per_second.unwrap_or_default())
             }
+            Self::Transact(transact) => format!("transact-{}", transact.among),
             Self::Drain => "drain".into(),
             Self::Wait(_) => "wait".into(),
             Self::Cold => "cold".into(),

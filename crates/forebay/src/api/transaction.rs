@@ -107,7 +107,7 @@ impl Transaction {
     pub(crate) fn begin(engine: &Arc<Engine>) -> Self {
         let begun = Begun::new(&engine.versions);
         let snapshot = Snapshot::of_transaction(engine, begun.view());
-        let durability = engine.context.options.durability;
+        let durability = engine.context.options.usual_durability();
         Self { engine: Arc::clone(engine), begun, batch: Batch::new(), snapshot, durability }
     }
 
@@ -281,7 +281,7 @@ impl Table {
                 _ => return self.takes_writes().map(|()| told),
             }
             let payload = batch.payload(self.database_id())?;
-            engine.writer.write_if(Some(&mut begun), payload, engine.context.options.durability)?;
+            engine.writer.write_if(Some(&mut begun), payload, engine.context.options.usual_durability())?;
             Ok(told)
         })
     }

@@ -379,12 +379,9 @@ impl tree::Fragment for DataFile {
         if pointed == 0 {
             return 0;
         }
-        let all = match (self.known_records(), self) {
-            (Some(records), _) => Portion { records, bytes: 0 },
-            (None, Self::List(_)) => Portion { records: 0, bytes: self.bytes() },
-            // About half of a file that is appended to was replaced since.
-            (None, Self::Tree(_)) => Portion { records: 0, bytes: self.bytes() / 2 },
-        };
+        // About half of a file that is appended to was replaced since.
+        let bytes = if self.list().is_some() { self.bytes() } else { self.bytes() / 2 };
+        let all = Portion { records: self.known_records().unwrap_or_default(), bytes };
         share_of(pointed, portion, all)
     }
 

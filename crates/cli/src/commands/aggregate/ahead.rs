@@ -1,8 +1,8 @@
 //! Unpacks ahead, on threads of their own: one that reads and, where members of gzip data say how long they are, as
 //! those do that `bgzip` writes, several that unpack members beside each other.
 //!
-//! **Invariant:** blocks come in their order, and no more than a few of them wait; a reader that goes away ends all
-//! threads at the next block.
+//! **Invariant:** blocks come in their order, and no more than a few of them wait, none of which is long, however much
+//! is packed into how little; a reader that goes away ends all threads at the next block.
 
 use std::io::{self, BufRead, BufReader, Cursor, ErrorKind, Read};
 use std::mem;
@@ -18,8 +18,14 @@ use crate::input::unpack::{Packer, behind_gzip};
 const BLOCK_BYTES: usize = 128 << 10;
 /// Blocks that wait, and those for each thread that unpacks members.
 const BLOCKS: usize = 3;
-/// How many packed bytes are unpacked together.
+/// Members are unpacked together until they have this many packed bytes, or say that they hold this many.
 const MEMBERS_BYTES: usize = 64 << 10;
+const UNPACKED_BYTES: usize = 256 << 10;
+/// The most that a member may say it holds, to be unpacked beside others: more than `bgzip` puts into one is unpacked
+/// as it comes.
+const MEMBER_BYTES_MAX: usize = 64 << 10;
+/// The most threads that unpack members: each has a block of memory, or two.
+const UNPACKERS_MAX: usize = 8;
 /// What a member begins with that says how long it is: in an extra field `BC`, the only one.
 const HEAD_BYTES: usize = 18;
 /// What stands behind a member's packed bytes.
@@ -36,9 +42,10 @@ pub(super) struct Ahead {
 /// A block that is ready, or will be.
 type Part = Receiver<io::Result<Vec<u8>>>;
 
-/// Members to be unpacked, and memory to do so.
+/// Members to be unpacked, how much they say they hold, and memory for that.
 struct Job {
     packed: Vec<u8>,
+    said: usize,
     spare: Vec<u8>,
     done: SyncSender<io::Result<Vec<u8>>>,
 }
@@ -52,6 +59,7 @@ impl Ahead {
         name: String,
         threads: usize,
     ) -> Self {
+        let threads = threads.min(UNPACKERS_MAX);
         let (parts, ready) = mpsc::sync_channel(BLOCKS + threads);
         let (used, spare) = mpsc::channel();
         scope.spawn(move || {
@@ -67,10 +75,13 @@ impl Ahead {
 impl Read for Ahead {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         while self.at == self.block.len() {
-            // Behind the last block, or an error, there is nothing.
+            // Behind the last block there is nothing.
             let Ok(part) = self.ready.recv() else { return Ok(0) };
             let lost = |_| io::Error::other("a thread that unpacks panicked");
-            let used = mem::replace(&mut self.block, part.recv().map_err(lost)??);
+            let block = part.recv().map_err(lost).and_then(|block| block);
+            // Behind an error there is nothing, either: blocks that are ready are not for it.
+            let block = block.inspect_err(|_| self.ready = mpsc::sync_channel(0).1)?;
+            let used = mem::replace(&mut self.block, block);
             self.at = 0;
             // A thread that has ended needs no more blocks.
             drop(self.used.send(used));
@@ -94,22 +105,23 @@ struct Dealer<'scope, 'env> {
 impl<'scope> Dealer<'scope, '_> {
     fn deal(&mut self, packer: Packer, from: impl Read + Send + 'scope, name: &str) -> io::Result<()> {
         let mut from = BufReader::with_capacity(BLOCK_BYTES, from);
-        let mut head = Vec::new();
-        if packer != Packer::Gzip || !take_member(&mut from, &mut head)? {
-            return self.read_all(packer.unpack(Cursor::new(head).chain(from), name)?);
-        }
-        let mut packed = head;
+        let mut packed = Vec::new();
+        let first = if packer == Packer::Gzip { take_member(&mut from, &mut packed)? } else { None };
+        let Some(mut said) = first else {
+            return self.read_all(packer.unpack(Cursor::new(packed).chain(from), name)?);
+        };
         loop {
             let length = packed.len();
-            let is_member = take_member(&mut from, &mut packed)?;
-            let rest = if is_member { Vec::new() } else { packed.split_off(length) };
-            if is_member && packed.len() < MEMBERS_BYTES {
+            let member = take_member(&mut from, &mut packed)?;
+            let rest = if member.is_some() { Vec::new() } else { packed.split_off(length) };
+            said += member.unwrap_or(0);
+            if member.is_some() && packed.len() < MEMBERS_BYTES && said < UNPACKED_BYTES {
                 continue;
             }
-            if !self.unpack(mem::take(&mut packed)) {
+            if !self.unpack(mem::take(&mut packed), mem::take(&mut said)) {
                 return Ok(());
             }
-            if !is_member {
+            if member.is_none() {
                 return self.read_all(behind_gzip(Cursor::new(rest).chain(from), name)?);
             }
         }
@@ -138,15 +150,15 @@ impl<'scope> Dealer<'scope, '_> {
         done.send(block).is_ok() && self.parts.send(part).is_ok()
     }
 
-    /// Has members unpacked. `false` where nobody wants that.
-    fn unpack(&mut self, packed: Vec<u8>) -> bool {
+    /// Has members unpacked, which say how much they hold. `false` where nobody wants that.
+    fn unpack(&mut self, packed: Vec<u8>, said: usize) -> bool {
         let (done, part) = mpsc::sync_channel(1);
         if packed.is_empty() {
             return true;
         }
         let spare = self.spare.try_recv().unwrap_or_default();
         let jobs = self.jobs.get_or_insert_with(|| unpackers(self.scope, self.threads));
-        self.parts.send(part).is_ok() && jobs.send(Job { packed, spare, done }).is_ok()
+        self.parts.send(part).is_ok() && jobs.send(Job { packed, said, spare, done }).is_ok()
     }
 }
 
@@ -159,41 +171,48 @@ fn unpackers<'scope>(scope: &'scope Scope<'scope, '_>, threads: usize) -> SyncSe
         scope.spawn(move || {
             loop {
                 let job = next.lock().recv();
-                let Ok(Job { packed, spare, done }) = job else { return };
+                let Ok(Job { packed, said, spare, done }) = job else { return };
                 // Who wants it may be gone.
-                drop(done.send(unpacked(&packed, spare)));
+                drop(done.send(unpacked(&packed, said, spare)));
             }
         });
     }
     jobs
 }
 
-/// What members hold.
-fn unpacked(mut packed: &[u8], mut bytes: Vec<u8>) -> io::Result<Vec<u8>> {
+/// What members hold, which say that it is so much. It takes the memory of that, whatever they hold.
+fn unpacked(mut packed: &[u8], said: usize, mut bytes: Vec<u8>) -> io::Result<Vec<u8>> {
     bytes.clear();
+    bytes.reserve_exact(said + 1);
     while !packed.is_empty() {
-        let mut member = GzDecoder::new(packed);
+        let mut member = GzDecoder::new(packed).take((said + 1 - bytes.len()) as u64);
         member.read_to_end(&mut bytes)?;
-        packed = member.into_inner();
+        if bytes.len() > said {
+            let reason = "a member of the gzip data holds more than it says";
+            return Err(io::Error::new(ErrorKind::InvalidData, reason));
+        }
+        packed = member.into_inner().into_inner();
     }
     Ok(bytes)
 }
 
-/// Appends the next member, if it says how long it is and is all there; else some of what is there.
-fn take_member(from: &mut impl BufRead, bytes: &mut Vec<u8>) -> io::Result<bool> {
+/// Appends the next member, if it says how long it is and is all there, and returns how much it says it holds; else
+/// appends some of what is there. So it does with one that says it holds more than a member may.
+fn take_member(from: &mut impl BufRead, bytes: &mut Vec<u8>) -> io::Result<Option<usize>> {
     let start = bytes.len();
     from.by_ref().take(HEAD_BYTES as u64).read_to_end(bytes)?;
     let length = match bytes[start..] {
         [0x1f, 0x8b, 8, 4, _, _, _, _, _, _, 6, 0, b'B', b'C', 2, 0, low, high] => {
             usize::from(u16::from_le_bytes([low, high])) + 1
         }
-        _ => return Ok(false),
+        _ => return Ok(None),
     };
     if length < HEAD_BYTES + FOOT_BYTES {
-        return Ok(false);
+        return Ok(None);
     }
     from.by_ref().take((length - HEAD_BYTES) as u64).read_to_end(bytes)?;
-    Ok(bytes.len() - start == length)
+    let said = bytes.last_chunk().map_or(usize::MAX, |said| u32::from_le_bytes(*said) as usize);
+    Ok((bytes.len() - start == length && said <= MEMBER_BYTES_MAX).then_some(said))
 }
 
 #[cfg(test)]
@@ -251,6 +270,53 @@ mod tests {
         assert_eq!(read(&mixed).unwrap(), whole);
         assert_eq!(read(&[mixed, vec![0; 600]].concat()).unwrap(), whole);
         assert_eq!(read(&[members.concat(), b"trailing".to_vec()].concat()).unwrap(), whole);
+    }
+
+    #[test]
+    fn blocks_are_short_however_much_is_packed_into_a_member() {
+        let bytes_max = UNPACKED_BYTES + MEMBER_BYTES_MAX + 1;
+        for (length, count) in
+            [(MEMBER_BYTES_MAX, 600), (MEMBER_BYTES_MAX + 1, 600), (1 << 20, 40), (0, 9000)]
+        {
+            let packed = member(&vec![b'0'; length]).repeat(count);
+            thread::scope(|scope| {
+                let mut from = Ahead::spawn(scope, Packer::Gzip, &packed[..], "test".into(), 3);
+                let (mut some, mut whole) = (vec![0; bytes_max], 0);
+                loop {
+                    let read = from.read(&mut some).unwrap();
+                    assert!(from.block.capacity() <= bytes_max, "{length}: {}", from.block.capacity());
+                    whole += read;
+                    if read == 0 {
+                        break;
+                    }
+                }
+                assert_eq!(whole, length * count);
+            });
+        }
+    }
+
+    #[test]
+    fn no_more_is_unpacked_than_a_member_says_it_holds() {
+        let mut lying = member(&[b'0'; 60_000]);
+        let at = lying.len() - 4;
+        lying[at..].copy_from_slice(&10_u32.to_le_bytes());
+        let error = unpacked(&lying, 10, Vec::new()).unwrap_err();
+        assert!(error.to_string().contains("more than it says"), "{error}");
+        assert!(read(&lying).is_err());
+    }
+
+    #[test]
+    fn nothing_comes_behind_an_error() {
+        let mut members: Vec<Vec<u8>> = texts(300).iter().map(|text| member(text)).collect();
+        let length = members[0].len();
+        members[0][length / 2] ^= 0x55;
+        let packed = members.concat();
+        thread::scope(|scope| {
+            let mut from = Ahead::spawn(scope, Packer::Gzip, &packed[..], "test".into(), 3);
+            let mut some = [0; 100];
+            assert!(from.read(&mut some).is_err());
+            assert_eq!(from.read(&mut some).unwrap(), 0);
+        });
     }
 
     #[test]

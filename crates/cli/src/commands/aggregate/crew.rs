@@ -112,7 +112,7 @@ where
     Err(Stopped { file: place.0, before: before.map(|(_, records)| records).sum(), fault })
 }
 
-/// What pieces come through, until one is faulty.
+/// What pieces come through, until one is faulty or cannot be had: what feeds it is not asked again behind that.
 struct Gate<F> {
     feed: F,
     is_closed: bool,
@@ -120,7 +120,12 @@ struct Gate<F> {
 
 impl<F: Feed> Gate<F> {
     fn next(&mut self, spare: &mut Vec<u8>) -> Next<F::Piece> {
-        if self.is_closed { Ok(None) } else { self.feed.next(spare) }
+        if self.is_closed {
+            return Ok(None);
+        }
+        let next = self.feed.next(spare);
+        self.is_closed = next.is_err();
+        next
     }
 }
 
@@ -153,4 +158,34 @@ where
         gate.lock().is_closed = true;
     }
     One { found: reader.finish(), pieces, fault }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Has one piece, and cannot have another.
+    struct Failing(u64);
+
+    impl Feed for Failing {
+        type Piece = ();
+
+        fn next(&mut self, _: &mut Vec<u8>) -> Next<()> {
+            let place = (0, self.0);
+            self.0 += 1;
+            match place.1 {
+                0 => Ok(Some((place, ()))),
+                1 => Err((place, Failure::work("it fails"))),
+                _ => panic!("asked again behind a failure"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_feed_that_failed_is_not_asked_again() {
+        let mut gate = Gate { feed: Failing(0), is_closed: false };
+        assert!(matches!(gate.next(&mut Vec::new()), Ok(Some(_))));
+        assert!(gate.next(&mut Vec::new()).is_err());
+        assert!(matches!(gate.next(&mut Vec::new()), Ok(None)));
+    }
 }

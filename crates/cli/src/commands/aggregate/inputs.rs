@@ -269,6 +269,10 @@ impl<'a> Input<'a> {
     /// Notes that everything before a place is added.
     #[cold]
     pub(super) fn reach<A: Aggregate>(&self, place: Place, engine: &mut Engine<A>) -> Result<(), Failure> {
+        debug_assert!(
+            place.at.number >= self.start.number,
+            "records before {place:?} would be counted twice"
+        );
         match &self.tracked {
             Some(tracked) => {
                 let reached = tracked.reached(place)?;

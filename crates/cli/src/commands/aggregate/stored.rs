@@ -51,7 +51,7 @@ pub(super) fn parquet<A: Measure>(
     let mut rows = ParquetBatches::behind(file, input.start.number, |bytes| progress.read(bytes));
     Adding { table, name: &input.name, inputs, engine }.add_batches(&mut rows, input)?;
     let records = rows.before().number;
-    fields.note_all(records - input.start.number);
+    fields.note_all(records.saturating_sub(input.start.number));
     input.end(records, 0, None, State::Stateless, inputs, engine)
 }
 
@@ -159,7 +159,9 @@ impl<A: Measure> Adding<'_, '_, '_, A> {
             let mut refused = Vec::new();
             storer.add_rows(rows, &mut refused).map_err(failed)?;
             self.inputs.count((rows.len() - refused.len()) as u64);
-            return refused.into_iter().try_for_each(|at| self.add(rows, at as usize, &position));
+            // Rows behind these are added already, so that no place is known that can be read on from.
+            let mut add = |at: u32| self.add(rows, at as usize, &position);
+            return refused.into_iter().try_for_each(|at| add(at).map_err(|(_, failure)| (None, failure)));
         }
         let mut from = storer.add_sound_rows(rows).map_err(failed)?;
         self.inputs.count(from as u64);

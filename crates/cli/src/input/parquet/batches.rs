@@ -101,10 +101,10 @@ impl<F: FnMut(u64)> ParquetBatches<F> {
         Position { number: number + at as u64 + 1, offset }
     }
 
-    /// How many rows there are before those that were shown last, or would be next.
+    /// How many rows there are before those that were shown last, or would be next: never fewer than are passed over.
     pub(crate) fn before(&self) -> Position {
         let Position { number, offset } = self.groups.position;
-        Position { number: number + self.passed as u64, offset }
+        Position { number: number + self.passed as u64 + self.to_pass, offset }
     }
 
     /// How many rows there are up to the last of these.

@@ -116,8 +116,8 @@ impl<F: FnMut(u64)> Groups<F> {
         (self.next, self.rows_left) = (groups, 0);
     }
 
-    /// Goes on with all row groups but those that come before so many rows. Returns how many rows of the first are among
-    /// them.
+    /// Goes on with all row groups but those that come before so many rows. Returns how many of the rows do not: they are
+    /// of the first group, or the file does not have them.
     pub(super) fn go_behind(&mut self, rows: u64) -> u64 {
         let groups = self.file.metadata().row_groups();
         let (mut left, mut first, all) = (rows, 0, groups.len());
@@ -129,7 +129,7 @@ impl<F: FnMut(u64)> Groups<F> {
             (left, first) = (left - group_rows, first + 1);
         }
         self.go_to(first..all);
-        if first < all { left } else { 0 }
+        left
     }
 
     /// Begins the next row group, if the one before is at its end: `begin` is given it. Returns whether there are rows

@@ -203,6 +203,34 @@ fn stores_stop_and_go_on_amid_a_row_group() {
     }
 }
 
+/// What is damaged before the place where a store stopped does not bring that place back.
+#[test]
+fn stores_count_no_row_twice_where_a_file_cannot_be_read_on() {
+    let folder = Folder::new("parquet-store-damaged");
+    let words = "aggregate --store db --by column:amount --fn count,sum:city f.parquet";
+    let mut rows: Vec<Row> =
+        (0..12_000).map(|at: usize| (Some(at.to_string()), Some(at as i64 % 9), 0.5)).collect();
+    rows[7001].0 = Some("x".into());
+    let path = folder.path("f.parquet");
+    write(&path, &rows, 5000, Compression::UNCOMPRESSED);
+    folder.run(words).refused(1, &["f.parquet: record 7002", "`x` is not a number"]);
+    let stopped = folder.ok("aggregate --store db");
+    let whole = std::fs::read(&path).unwrap();
+    let file = SerializedFileReader::new(File::open(&path).unwrap()).unwrap();
+    let at = file.metadata().row_group(1).column(1).byte_range().0 as usize;
+    // Its ends stay as they are, by which it is known.
+    assert!((4096..whole.len() - 5000).contains(&at), "{at} of {}", whole.len());
+    let mut damaged = whole.clone();
+    damaged[at..at + 16].fill(0xff);
+    std::fs::write(&path, &damaged).unwrap();
+    folder.run(words).refused(1, &["cannot read f.parquet"]);
+    assert_eq!(folder.ok("aggregate --store db"), stopped);
+    std::fs::write(&path, &whole).unwrap();
+    let skipped = folder.run(&format!("{words} --skip-bad"));
+    let all = folder.run(&format!("{words} --skip-bad").replace("--store db ", ""));
+    assert_eq!((skipped.code, skipped.stdout), (0, all.stdout));
+}
+
 /// `tests/data/make_pyarrow.py` tells how the files were made.
 #[test]
 fn what_pyarrow_writes_is_read() {

@@ -1,11 +1,12 @@
 //! The least or the greatest text of each group, or the number that texts say.
 
 use super::accumulate::resize;
-use super::read::{decimal, numbers};
+use super::read::{ShortOrOdd, decimal};
 use super::{Accumulator, Rows, Wanted};
 use crate::fixed::Plain;
 use crate::number::{Number, NumberBytes};
 use crate::optional::{MISSING, PRESENT};
+use crate::value::Value;
 
 /// The least or the greatest number of texts.
 ///
@@ -14,10 +15,7 @@ use crate::optional::{MISSING, PRESENT};
 pub(crate) struct ExtremeDecimals {
     wanted: Wanted,
     lane: usize,
-    /// What is not a number for the other texts,
-    values: Vec<f64>,
-    /// which are here, by their rows.
-    odd: Vec<(u32, NumberBytes)>,
+    read: ShortOrOdd<f64, NumberBytes>,
     /// Not a number for a group without values.
     kept: Vec<f64>,
     /// What groups have besides, as soon as one has.
@@ -27,8 +25,8 @@ pub(crate) struct ExtremeDecimals {
 impl ExtremeDecimals {
     /// That of the texts of a lane's values.
     pub(crate) fn over(wanted: Wanted, lane: usize) -> Box<dyn Accumulator> {
-        let (values, odd, kept, odd_kept) = Default::default();
-        Box::new(Self { wanted, lane, values, odd, kept, odd_kept })
+        let (read, kept, odd_kept) = Default::default();
+        Box::new(Self { wanted, lane, read, kept, odd_kept })
     }
 }
 
@@ -39,15 +37,8 @@ fn better<T: PartialOrd>(wanted: Wanted, one: T, other: T) -> T {
 
 impl Accumulator for ExtremeDecimals {
     fn read(&mut self, rows: &Rows<'_>, refused: &mut Vec<u32>) {
-        let Self { values, odd, .. } = self;
-        let lane = rows.lane(self.lane);
-        odd.clear();
-        numbers(&lane, values, refused, |at| {
-            decimal(lane.text(at)).or_else(|| {
-                odd.push((at as u32, lane.value(at).as_number()?.to_bytes()));
-                Some(f64::NAN)
-            })
-        });
+        let odd = |value: Value<'_>| value.as_number().map(Number::to_bytes);
+        self.read.read(&rows.lane(self.lane), f64::NAN, decimal, odd, refused);
     }
 
     fn resize(&mut self, groups: usize) {
@@ -59,7 +50,7 @@ impl Accumulator for ExtremeDecimals {
     fn add(&mut self, rows: &Rows<'_>, groups: &[u32]) {
         let lane = rows.lane(self.lane);
         let (has_nulls, is_least) = (lane.has_nulls(), self.wanted == Wanted::Least);
-        for (at, (group, value)) in groups.iter().zip(&self.values).enumerate() {
+        for (at, (group, value)) in groups.iter().zip(&self.read.short).enumerate() {
             let kept = &mut self.kept[*group as usize];
             // What is not a number is neither less nor greater.
             let is_better = if is_least { value < kept } else { value > kept };
@@ -67,10 +58,10 @@ impl Accumulator for ExtremeDecimals {
                 *kept = if has_nulls && !lane.is_present(at) { *kept } else { *value };
             }
         }
-        if !self.odd.is_empty() {
+        if !self.read.odd.is_empty() {
             self.odd_kept.resize(self.kept.len(), None);
         }
-        for (row, number) in &self.odd {
+        for (row, number) in &self.read.odd {
             let kept = &mut self.odd_kept[groups[*row as usize] as usize];
             *kept = Some(kept.map_or(*number, |kept| better(self.wanted, kept, *number)));
         }
@@ -90,8 +81,8 @@ impl Accumulator for ExtremeDecimals {
     }
 
     fn memory_bytes(&self) -> usize {
-        size_of::<f64>() * (self.values.capacity() + self.kept.capacity())
-            + size_of::<(u32, NumberBytes)>() * self.odd.capacity()
+        self.read.memory_bytes()
+            + size_of::<f64>() * self.kept.capacity()
             + size_of::<Option<NumberBytes>>() * self.odd_kept.capacity()
     }
 }

@@ -38,7 +38,7 @@ pub(crate) use front::{Front, OnRefused, SOME_SHARE};
 pub use hashed::HashedRows;
 pub use lane::{Bits, Items, Kind, Lane, Texts, new_dictionary};
 pub(crate) use paired::Paired;
-pub(crate) use read::numbers;
+pub(crate) use read::ShortOrOdd;
 pub(crate) use runs::{OfRun, Runs};
 pub(crate) use tops::Tops;
 

@@ -1,11 +1,12 @@
 //! The values at the few greatest places of each group: most that come are less than all that is kept, which two
-//! floating-point numbers tell. Numbers that are ordered by themselves are kept as they are.
+//! floating-point numbers tell. Numbers that are ordered by themselves are kept as they are, and so are texts that are
+//! the shortest ones of their numbers.
 
 use std::cmp::Ordering;
 
 use super::accumulate::{Ranked, present, resize};
 use super::lane::{Items, Lane, plain, plain_single};
-use super::read::decimal;
+use super::read::{ShortOrOdd, decimal, shortest};
 use super::{Accumulator, Kind, Rows};
 use crate::function::place_of;
 use crate::optional::{MISSING, PRESENT};
@@ -65,12 +66,23 @@ impl Tops {
                 Kind::I64 => return Some(TopNumbers::<i64>::over(most, lane, write)),
                 Kind::F64 => return Some(TopNumbers::<f64>::over(most, lane, write)),
                 Kind::F32 => return Some(TopNumbers::<f32>::over(most, lane, write)),
-                Kind::Bool | Kind::Bytes | Kind::Null => {}
+                Kind::Bytes => return Some(Box::new(TopTexts::new(most, lane, write))),
+                Kind::Bool | Kind::Null => {}
             }
         }
+        (most <= KEPT_MAX).then(|| Box::new(Self::new(most, lanes, write)) as Box<dyn Accumulator>)
+    }
+
+    fn new(most: usize, lanes: [usize; 2], write: WriteTops) -> Self {
         let (kept, lows, kept_bytes) = Default::default();
-        let tops = Self { most, lanes, write, kept, lows, kept_bytes };
-        (most <= KEPT_MAX).then(|| Box::new(tops) as Box<dyn Accumulator>)
+        Self { most, lanes, write, kept, lows, kept_bytes }
+    }
+
+    #[inline]
+    fn add_row(&mut self, at: usize, group: usize, [values, by]: [&Lane<'_>; 2]) {
+        if group > 0 && values.is_present(at) && by.is_present(at) && high(by, at) >= self.lows[group] {
+            self.put(group, &values.value(at), &by.value(at));
+        }
     }
 
     fn put(&mut self, group: usize, value: &Value<'_>, by: &Value<'_>) {
@@ -130,13 +142,7 @@ impl Accumulator for Tops {
     fn add(&mut self, rows: &Rows<'_>, groups: &[u32]) {
         let [values, by] = self.lanes.map(|lane| rows.lane(lane));
         for (at, group) in groups.iter().enumerate() {
-            let group = *group as usize;
-            if group == 0 || !values.is_present(at) || !by.is_present(at) {
-                continue;
-            }
-            if high(&by, at) >= self.lows[group] {
-                self.put(group, &values.value(at), &by.value(at));
-            }
+            self.add_row(at, *group as usize, [&values, &by]);
         }
     }
 
@@ -157,21 +163,72 @@ impl Accumulator for Tops {
     }
 }
 
-/// The greatest numbers of a lane.
-struct TopNumbers<T> {
+/// The greatest numbers of each group.
+struct Greatest<T> {
     most: usize,
-    lane: usize,
-    write: WriteTops,
-    values: Vec<T>,
     /// So many places for each group, the greatest first, and how many have come.
     kept: Vec<T>,
     counts: Vec<u8>,
 }
 
+impl<T: Ranked> Greatest<T> {
+    fn new(most: usize) -> Self {
+        debug_assert!((1..=NUMBERS_MAX).contains(&most), "there is a place for each");
+        Self { most, kept: Vec::new(), counts: Vec::new() }
+    }
+
+    fn resize(&mut self, groups: usize) {
+        resize(&mut self.kept, groups * self.most, T::default());
+        resize(&mut self.counts, groups, 0);
+    }
+
+    #[inline]
+    fn put(&mut self, group: usize, value: &T) {
+        let (kept, count) = (&mut self.kept[group * self.most..][..self.most], self.counts[group] as usize);
+        if count == self.most && value.order(&kept[count - 1]).is_le() {
+            return;
+        }
+        let at = kept[..count].partition_point(|kept| kept.order(value).is_ge());
+        let count = self.most.min(count + 1);
+        kept[at..count].rotate_right(1);
+        kept[at] = *value;
+        self.counts[group] = count as u8;
+    }
+
+    /// The places and texts of a group's.
+    fn items(&self, group: usize) -> impl Iterator<Item = (Vec<u8>, Vec<u8>)> {
+        let kept = &self.kept[group * self.most..][..self.counts[group] as usize];
+        kept.iter().map(|number| {
+            let value = number.value();
+            (place_of(&value), value.to_text().into_owned())
+        })
+    }
+
+    fn memory_bytes(&self) -> usize {
+        size_of::<T>() * self.kept.capacity() + self.counts.capacity()
+    }
+}
+
+/// Appends the state of places and values, the greatest first.
+fn write_items(items: &[(Vec<u8>, Vec<u8>)], write: WriteTops, state: &mut Vec<u8>) {
+    if items.is_empty() {
+        return state.push(MISSING);
+    }
+    state.push(PRESENT);
+    write(&mut items.iter().map(|(place, text)| (&place[..], &text[..])), state);
+}
+
+/// The greatest numbers of a lane.
+struct TopNumbers<T> {
+    lane: usize,
+    write: WriteTops,
+    values: Vec<T>,
+    greatest: Greatest<T>,
+}
+
 impl<T: Ranked + 'static> TopNumbers<T> {
     fn over(most: usize, lane: usize, write: WriteTops) -> Box<dyn Accumulator> {
-        let (values, kept, counts) = Default::default();
-        Box::new(Self { most, lane, write, values, kept, counts })
+        Box::new(Self { lane, write, values: Vec::new(), greatest: Greatest::<T>::new(most) })
     }
 }
 
@@ -181,43 +238,76 @@ impl<T: Ranked> Accumulator for TopNumbers<T> {
     }
 
     fn resize(&mut self, groups: usize) {
-        resize(&mut self.kept, groups * self.most, T::default());
-        resize(&mut self.counts, groups, 0);
+        self.greatest.resize(groups);
     }
 
     fn add(&mut self, rows: &Rows<'_>, groups: &[u32]) {
         debug_assert_eq!(self.values.len(), groups.len(), "what was read is added");
         for (group, value) in present(&rows.lane(self.lane), groups).zip(&self.values) {
-            let (kept, count) =
-                (&mut self.kept[group * self.most..][..self.most], self.counts[group] as usize);
-            if count == self.most && value.order(&kept[count - 1]).is_le() {
-                continue;
-            }
-            let at = kept[..count].partition_point(|kept| kept.order(value).is_ge());
-            let count = self.most.min(count + 1);
-            kept[at..count].rotate_right(1);
-            kept[at] = *value;
-            self.counts[group] = count as u8;
+            self.greatest.put(group, value);
         }
     }
 
     fn write_state(&self, group: usize, state: &mut Vec<u8>) {
-        let kept = &self.kept[group * self.most..][..self.counts[group] as usize];
-        if kept.is_empty() {
-            return state.push(MISSING);
-        }
-        let items: Vec<_> = kept
-            .iter()
-            .map(|number| {
-                let value = number.value();
-                (place_of(&value), value.to_text().into_owned())
-            })
-            .collect();
-        state.push(PRESENT);
-        (self.write)(&mut items.iter().map(|(place, text)| (&place[..], &text[..])), state);
+        write_items(&self.greatest.items(group).collect::<Vec<_>>(), self.write, state);
     }
 
     fn memory_bytes(&self) -> usize {
-        size_of::<T>() * (self.values.capacity() + self.kept.capacity()) + self.counts.capacity()
+        size_of::<T>() * self.values.capacity() + self.greatest.memory_bytes()
+    }
+}
+
+/// The greatest texts of a lane: those that are the shortest ones of their numbers as these, and others beside them.
+struct TopTexts {
+    lane: usize,
+    write: WriteTops,
+    read: ShortOrOdd<f64, ()>,
+    greatest: Greatest<f64>,
+    /// What groups have besides, as soon as one has.
+    others: Tops,
+}
+
+impl TopTexts {
+    fn new(most: usize, lane: usize, write: WriteTops) -> Self {
+        let (greatest, others) = (Greatest::new(most), Tops::new(most, [lane; 2], write));
+        Self { lane, write, read: ShortOrOdd::default(), greatest, others }
+    }
+}
+
+impl Accumulator for TopTexts {
+    fn read(&mut self, rows: &Rows<'_>, refused: &mut Vec<u32>) {
+        self.read.read(&rows.lane(self.lane), f64::NAN, shortest, |_| Some(()), refused);
+    }
+
+    fn resize(&mut self, groups: usize) {
+        self.greatest.resize(groups);
+        self.others.resize(if self.others.kept.is_empty() { 0 } else { groups });
+    }
+
+    fn add(&mut self, rows: &Rows<'_>, groups: &[u32]) {
+        debug_assert_eq!(self.read.short.len(), groups.len(), "what was read is added");
+        let lane = rows.lane(self.lane);
+        for (group, value) in present(&lane, groups).zip(&self.read.short) {
+            self.greatest.put(if value.is_nan() { 0 } else { group }, value);
+        }
+        if !self.read.odd.is_empty() {
+            self.others.resize(self.greatest.counts.len());
+        }
+        for (row, ()) in &self.read.odd {
+            self.others.add_row(*row as usize, groups[*row as usize] as usize, [&lane; 2]);
+        }
+    }
+
+    fn write_state(&self, group: usize, state: &mut Vec<u8>) {
+        let mut items: Vec<_> = self.greatest.items(group).collect();
+        let others = self.others.kept.get(group).into_iter().flatten();
+        items.extend(others.map(|kept| (kept.place.clone(), kept.value.clone())));
+        items.sort_unstable_by(|one, other| other.cmp(one));
+        items.truncate(self.greatest.most);
+        write_items(&items, self.write, state);
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.read.memory_bytes() + self.greatest.memory_bytes() + self.others.memory_bytes()
     }
 }

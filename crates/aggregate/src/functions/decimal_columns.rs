@@ -4,7 +4,8 @@
 //! **Invariant:** 128 bits hold any sum of 2^64 integers of 64.
 
 use super::decimal::Wide;
-use crate::columns::{Accumulator, Folding, Items, Lane, Rows, numbers, present, resize};
+use crate::Value;
+use crate::columns::{Accumulator, Folding, Items, Lane, Rows, ShortOrOdd, present, resize};
 use crate::number::POWERS;
 use crate::optional::{MISSING, PRESENT};
 
@@ -36,10 +37,8 @@ impl Folding for Integers {
 /// The sum of what texts say, or floating-point numbers: most are short.
 pub(super) struct Texts {
     lane: usize,
-    /// In units of 10^-9.
-    values: Vec<i128>,
-    /// The rows of other numbers, which are 0 among `values`.
-    odd: Vec<(u32, Wide)>,
+    /// In units of 10^-9, and 0 for other numbers.
+    read: ShortOrOdd<i128, Wide>,
     /// In units of 10^-9; 0 without values.
     sums: Vec<i128>,
     has_values: Vec<bool>,
@@ -49,8 +48,8 @@ pub(super) struct Texts {
 
 impl Texts {
     pub(super) fn new(lane: usize) -> Self {
-        let (values, odd, sums, has_values, odd_sums) = Default::default();
-        Self { lane, values, odd, sums, has_values, odd_sums }
+        let (read, sums, has_values, odd_sums) = Default::default();
+        Self { lane, read, sums, has_values, odd_sums }
     }
 }
 
@@ -93,15 +92,8 @@ fn short(text: &[u8]) -> Option<i128> {
 
 impl Accumulator for Texts {
     fn read(&mut self, rows: &Rows<'_>, refused: &mut Vec<u32>) {
-        let Self { values, odd, .. } = self;
-        let lane = rows.lane(self.lane);
-        odd.clear();
-        numbers(&lane, values, refused, |at| {
-            short(lane.text(at)).or_else(|| {
-                odd.push((at as u32, Wide::of(lane.value(at).as_exact_number()?)?));
-                Some(0)
-            })
-        });
+        let odd = |value: Value<'_>| value.as_exact_number().and_then(Wide::of);
+        self.read.read(&rows.lane(self.lane), 0, short, odd, refused);
     }
 
     fn resize(&mut self, groups: usize) {
@@ -112,8 +104,8 @@ impl Accumulator for Texts {
     }
 
     fn add(&mut self, rows: &Rows<'_>, groups: &[u32]) {
-        debug_assert_eq!(self.values.len(), rows.len(), "the rows that were read are added");
-        for (group, value) in present(&rows.lane(self.lane), groups).zip(&self.values) {
+        debug_assert_eq!(self.read.short.len(), rows.len(), "the rows that were read are added");
+        for (group, value) in present(&rows.lane(self.lane), groups).zip(&self.read.short) {
             let before = self.sums[group];
             let sum = before.checked_add(*value).unwrap_or_else(|| {
                 // There is no more room for it here.
@@ -123,10 +115,10 @@ impl Accumulator for Texts {
             });
             (self.sums[group], self.has_values[group]) = (sum, true);
         }
-        if !self.odd.is_empty() {
+        if !self.read.odd.is_empty() {
             self.odd_sums.resize(self.sums.len(), Wide::default());
         }
-        for (row, value) in &self.odd {
+        for (row, value) in &self.read.odd {
             let sum = &mut self.odd_sums[groups[*row as usize] as usize];
             *sum = sum.plus(*value);
         }
@@ -143,8 +135,7 @@ impl Accumulator for Texts {
     }
 
     fn memory_bytes(&self) -> usize {
-        size_of::<i128>() * self.values.capacity()
-            + size_of::<(u32, Wide)>() * self.odd.capacity()
+        self.read.memory_bytes()
             + size_of::<i128>() * self.sums.capacity()
             + self.has_values.capacity()
             + size_of::<Wide>() * self.odd_sums.capacity()

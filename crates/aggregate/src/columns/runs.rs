@@ -20,8 +20,9 @@ pub(crate) struct Runs<F> {
     read: Vec<f64>,
     /// How many groups there are.
     groups: usize,
-    /// The values that came, each with its group.
-    values: Vec<(u32, f64)>,
+    /// The values that came, and the group of each.
+    values: Vec<f64>,
+    owners: Vec<u32>,
     /// The same once they are in order, and where each group's end.
     ordered: Vec<f64>,
     ends: Vec<usize>,
@@ -30,8 +31,8 @@ pub(crate) struct Runs<F> {
 impl<F: OfRun + 'static> Runs<F> {
     /// What a function keeps of the values of a lane.
     pub(crate) fn over(function: F, lane: usize) -> Box<dyn Accumulator> {
-        let (read, groups, values, ordered, ends) = Default::default();
-        Box::new(Self { function, lane, read, groups, values, ordered, ends })
+        let (read, groups, values, owners, ordered, ends) = Default::default();
+        Box::new(Self { function, lane, read, groups, values, owners, ordered, ends })
     }
 }
 
@@ -49,10 +50,13 @@ impl<F: OfRun> Accumulator for Runs<F> {
     fn resize(&mut self, groups: usize) {
         if groups < self.groups {
             (self.ordered, self.ends) = (Vec::new(), Vec::new());
-            self.values.retain(|(group, _)| (*group as usize) < groups);
+            let is_kept = |group: &u32| (*group as usize) < groups;
+            let mut owners = self.owners.iter();
+            self.values.retain(|_| owners.next().is_some_and(is_kept));
+            self.owners.retain(is_kept);
         }
         if groups == 0 {
-            self.values = Vec::new();
+            (self.values, self.owners) = (Vec::new(), Vec::new());
         }
         self.groups = groups;
     }
@@ -61,22 +65,31 @@ impl<F: OfRun> Accumulator for Runs<F> {
         debug_assert_eq!((self.read.len(), groups.len()), (rows.len(), rows.len()), "what was read is added");
         let lane = rows.lane(self.lane);
         let has_nulls = lane.has_nulls();
-        let values = groups.iter().zip(&self.read).enumerate();
-        let values = values.filter(|(at, (group, _))| **group > 0 && (!has_nulls || lane.is_present(*at)));
-        self.values.extend(values.map(|(_, (group, value))| (*group, *value)));
+        // Room that is not used counts as well.
+        if self.values.len() + groups.len() > self.values.capacity() {
+            let more = groups.len().max(self.values.len() / 4);
+            self.values.reserve_exact(more);
+            self.owners.reserve_exact(more);
+        }
+        for (at, (group, value)) in groups.iter().zip(&self.read).enumerate() {
+            if *group > 0 && (!has_nulls || lane.is_present(at)) {
+                self.values.push(*value);
+                self.owners.push(*group);
+            }
+        }
     }
 
     fn gather(&mut self) {
         self.ends.clear();
         self.ends.resize(self.groups + 1, 0);
-        self.values.iter().for_each(|(group, _)| self.ends[*group as usize + 1] += 1);
+        self.owners.iter().for_each(|group| self.ends[*group as usize + 1] += 1);
         for group in 1..self.ends.len() {
             self.ends[group] += self.ends[group - 1];
         }
         self.ordered.clear();
         self.ordered.resize(self.values.len(), 0.0);
         let starts = &mut self.ends;
-        for (group, value) in &self.values {
+        for (group, value) in self.owners.iter().zip(&self.values) {
             let start = &mut starts[*group as usize];
             self.ordered[*start] = *value;
             *start += 1;
@@ -106,8 +119,8 @@ impl<F: OfRun> Accumulator for Runs<F> {
     fn memory_bytes(&self) -> usize {
         // Those in order are there for a moment only, but then beside the others.
         let ordered = self.ordered.capacity().max(self.values.len());
-        size_of::<(u32, f64)>() * self.values.capacity()
-            + size_of::<f64>() * (self.read.capacity() + ordered)
+        size_of::<f64>() * (self.values.capacity() + self.read.capacity() + ordered)
+            + size_of::<u32>() * self.owners.capacity()
             + size_of::<usize>() * self.ends.capacity().max(self.groups)
     }
 }

@@ -1,14 +1,16 @@
 //! Quantiles within a stated error: [`ApproxQuantiles`], one of the [sketches](super::sketches).
 
 use datasketches::tdigest::TDigestMut;
+use forebay_base::wire::u32_at;
 use forebay_base::{Error, Result};
 
 use super::sketches::{WEIGHT_MAX, refused};
 use crate::columns::OfRun;
 use crate::{Aggregate, StateType};
 
-/// About which value stands at which share of all, by a t-digest. Merging in another order may give other
-/// bytes: the law holds up to the sketch's error, which is least at both ends.
+/// About which value stands at which share of all, by a t-digest. States of up to 512 values hold these, in order. Of
+/// more, merging in another order may give other bytes: the law holds up to the sketch's error, which is least at both
+/// ends.
 #[derive(Clone, Debug)]
 pub struct ApproxQuantiles {
     k: u16,
@@ -33,12 +35,53 @@ impl ApproxQuantiles {
         let digest = is_own_format.then(|| TDigestMut::deserialize(state).ok())??;
         (digest.k() == self.k && digest.total_weight() < WEIGHT_MAX).then_some(digest)
     }
+
+    /// All values of some states, in order, where they have nothing else, and so few that one state holds them as they
+    /// are.
+    fn few_values(&self, states: &[&[u8]]) -> Option<Vec<f64>> {
+        let values = states.iter().map(|state| self.plain_values(state)).collect::<Option<Vec<_>>>()?;
+        let count: usize = values.iter().map(|values| values.len()).sum();
+        if count > UNMERGED_MAX {
+            return None;
+        }
+        let mut all: Vec<f64> =
+            values.into_iter().flatten().map(|value| f64::from_le_bytes(*value)).collect();
+        // The standard stable sort finds the runs and merges them.
+        all.sort_by(f64::total_cmp);
+        (!all.is_empty() && all.iter().all(|value| value.is_finite())).then_some(all)
+    }
+
+    /// The values of a state that has nothing else.
+    fn plain_values<'s>(&self, state: &'s [u8]) -> Option<&'s [[u8; 8]]> {
+        let Some(([longs, VERSION, TDIGEST_FAMILY, k @ .., flags, 0, 0], rest)) =
+            state.split_first_chunk::<8>()
+        else {
+            return None;
+        };
+        let (values, count) = match (*longs, *flags & !IS_REVERSED) {
+            (OF_ONE, IS_SINGLE) => (rest, 1),
+            (OF_MANY, 0) => {
+                // How many centroids and values there are, and the least and greatest.
+                let (head, values) = rest.split_first_chunk::<24>()?;
+                (values, if u32_at(head, 0) == 0 { u32_at(head, 4) as usize } else { 0 })
+            }
+            _ => return None,
+        };
+        let (values, rest) = values.as_chunks::<8>();
+        (u16::from_le_bytes(*k) == self.k && values.len() == count && rest.is_empty()).then_some(values)
+    }
 }
 
 /// No more values are in a state as they are: they would take more than what they are merged to.
 const UNMERGED_MAX: usize = 512;
-/// The family of these digests, in the library's own format.
+/// The family of these digests, in the library's own format, and its version.
 const TDIGEST_FAMILY: u8 = 20;
+const VERSION: u8 = 1;
+/// What a state begins with that has one value, or more: so many times eight bytes come before values.
+const OF_ONE: u8 = 1;
+const OF_MANY: u8 = 2;
+const IS_SINGLE: u8 = 2;
+const IS_REVERSED: u8 = 4;
 
 impl OfRun for ApproxQuantiles {
     fn takes(&self, value: f64) -> bool {
@@ -54,7 +97,7 @@ impl OfRun for ApproxQuantiles {
         };
         match values {
             [least, .., greatest] if values.len() <= UNMERGED_MAX => {
-                state.extend_from_slice(&[2, 1, TDIGEST_FAMILY]);
+                state.extend_from_slice(&[OF_MANY, VERSION, TDIGEST_FAMILY]);
                 state.extend_from_slice(&self.k.to_le_bytes());
                 state.extend_from_slice(&[0; 3]);
                 state.extend_from_slice(&0_u32.to_le_bytes());
@@ -88,6 +131,9 @@ impl Aggregate for ApproxQuantiles {
     }
 
     fn merge(&self, states: &[&[u8]], out: &mut Vec<u8>) {
+        if let Some(values) = self.few_values(states) {
+            return self.write(&values, out);
+        }
         let mut digests = states.iter().filter_map(|state| self.read(state));
         let Some(mut merged) = digests.next() else { return };
         for digest in digests {

@@ -98,7 +98,7 @@ fn states_are_as_long_as_documented() {
     assert_eq!([1, 9000].map(|count| bytes(&theta, text(count))), [16, 24 + 8 * 32]);
     let digest = ApproxQuantiles::new(100, [0.5]).expect("a rank");
     let numbers = |count: usize| (0..count).map(|i| i as f64);
-    assert_eq!([1, 2].map(|count| bytes(&digest, numbers(count))), [16, 32 + 2 * 16]);
+    assert_eq!([1, 2, 512].map(|count| bytes(&digest, numbers(count))), [16, 32 + 2 * 8, 32 + 512 * 8]);
     assert!(bytes(&digest, numbers(9000)) <= 32 + 16 * 210);
     let frequent = FrequentItems::new(64).expect("a size");
     assert_eq!(bytes(&frequent, texts[..3].iter().map(String::as_bytes)), 32 + 3 * (8 + 4 + 4));

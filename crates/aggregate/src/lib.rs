@@ -19,6 +19,7 @@ mod catalog;
 pub mod columns;
 mod composite;
 mod compressed;
+mod digits;
 mod fixed;
 mod function;
 pub mod functions;

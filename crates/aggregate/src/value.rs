@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 use std::io::Write as _;
 
+use crate::digits::{write_fraction, write_int};
 use crate::ordered::Number;
 
 /// What stands in lists for values that were left out.
@@ -107,10 +108,14 @@ impl<'a> Value<'a> {
         let _ = match self {
             Self::Null => Ok(()),
             Self::Bool(value) => write!(out, "{value}"),
-            Self::I64(value) => write!(out, "{value}"),
-            Self::I128(value) => write!(out, "{value}"),
+            Self::I64(value) => return write_int(*value, out),
+            Self::I128(value) => match i64::try_from(*value) {
+                Ok(value) => return write_int(value, out),
+                Err(_) => write!(out, "{value}"),
+            },
             Self::F32(value) if value.abs() < 1e16 => write!(out, "{value}"),
             Self::F32(value) => write!(out, "{value:e}"),
+            Self::F64(value) if write_fraction(*value, out) => Ok(()),
             Self::F64(value) if value.abs() < 1e16 => write!(out, "{value}"),
             Self::F64(value) => write!(out, "{value:e}"),
             Self::Decimal(text) => out.write_all(text.as_bytes()),

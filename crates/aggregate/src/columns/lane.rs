@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use forebay_base::{Error, Result};
 
+use crate::digits::write_int;
 use crate::value::Value;
 
 /// A number that no other dictionary in this process has.
@@ -283,22 +284,4 @@ pub(crate) fn plain_single(value: f32) -> f32 {
 /// A floating-point number as its shortest text: a large whole one is not that of all its digits.
 pub(crate) fn shown(value: f64) -> Value<'static> {
     Value::Bytes(Cow::Owned(Value::F64(plain(value)).to_text().into_owned()))
-}
-
-/// Appends an integer in decimal.
-fn write_int(value: i64, out: &mut Vec<u8>) {
-    let mut digits = [0; 20];
-    let (mut at, mut rest) = (digits.len(), value.unsigned_abs());
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (rest % 10) as u8;
-        rest /= 10;
-        if rest == 0 {
-            break;
-        }
-    }
-    if value < 0 {
-        out.push(b'-');
-    }
-    out.extend_from_slice(&digits[at..]);
 }

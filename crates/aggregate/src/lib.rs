@@ -43,7 +43,7 @@ pub use buffer_tree::{BufferTreeAggregator, Packing, TreeShape};
 pub use built_in::BuiltIn;
 pub use catalog::{FUNCTIONS, parse_function};
 pub use composite::Composite;
-pub use compressed::{AggregatorOptions, CompressedAggregator};
+pub use compressed::{AggregatorOptions, CompressedAggregator, TakenGroups};
 pub use fixed::{FixedAggregate, Plain};
 pub use forebay_base::Order;
 pub use function::{Column, Function, over};

@@ -2,6 +2,7 @@
 //! state and looks at columns instead of keys. Each thread that adds has one of its own.
 
 use forebay_base::Result;
+use forebay_env::sync::atomic::Ordering;
 
 use super::CompressedAggregator;
 use super::room::Need;
@@ -26,6 +27,7 @@ impl<A: OverRows> CompressedAggregator<A> {
             let groups_bytes = left_bytes / (SOME_SHARE + 1) * SOME_SHARE;
             let front = Box::new(Front::new(memory_max / self.fronts.len(), groups_bytes));
             recount(&shared.room.front_bytes_max, 0, front.bytes_max + front.bytes_max / SOME_SHARE);
+            shared.room.is_loose.store(true, Ordering::Relaxed);
             front
         });
         let before = front.memory_bytes();
@@ -44,30 +46,40 @@ impl<A: OverRows> CompressedAggregator<A> {
 }
 
 impl<A: Aggregate> CompressedAggregator<A> {
-    /// Moves what came by columns to the leaves, whatever they take then: a front gives back as much.
+    /// Moves what the calling thread has added by columns to the leaves. Whoever reads does that for all threads; those
+    /// that add no more do it beside others.
+    pub fn hand_over_rows(&self) -> Result<()> {
+        self.empty_front(&mut self.front_deal.take(|number| &self.fronts[number].0).1)?;
+        self.shared.relieve()
+    }
+
+    /// Moves what came by columns to the leaves.
     pub(super) fn empty_fronts(&self) -> Result<()> {
-        let shared = &*self.shared;
         let mut any = false;
         for front in &self.fronts {
-            let mut own = front.0.lock();
-            let Some(front) = own.as_mut() else { continue };
-            any |= !front.is_empty();
-            let (before, mut need) = (front.memory_bytes(), Need::Merging);
-            let emptied = front.empty(&mut |hash, key, state| {
-                let hash = shared.hashing.cut(hash);
-                loop {
-                    let put = self.trees[shared.tree_of(hash)].0.lock().put(shared, hash, key, state, need);
-                    match put {
-                        Ok(()) => return Ok(()),
-                        Err(wanting) => self.see_to_anyway(wanting, &mut need)?,
-                    }
-                }
-            });
-            recount(&shared.room.front_bytes, before, front.memory_bytes());
-            debug_assert!(emptied.is_err() || front.is_empty(), "all of it has left");
-            emptied?;
+            any |= self.empty_front(&mut front.0.lock())?;
         }
-        if any { shared.relieve() } else { Ok(()) }
+        if any { self.shared.relieve() } else { Ok(()) }
+    }
+
+    /// The same of one thread, whatever leaves take then: a front gives back as much. `false` where it had nothing.
+    fn empty_front(&self, own: &mut Option<Box<Front>>) -> Result<bool> {
+        let shared = &*self.shared;
+        let Some(front) = own.as_mut() else { return Ok(false) };
+        let (before, any, mut need) = (front.memory_bytes(), !front.is_empty(), Need::Merging);
+        let emptied = front.empty(&mut |hash, key, state| {
+            let hash = shared.hashing.cut(hash);
+            loop {
+                let put = self.trees[shared.tree_of(hash)].0.lock().put(shared, hash, key, state, need);
+                match put {
+                    Ok(()) => return Ok(()),
+                    Err(wanting) => self.see_to_anyway(wanting, &mut need)?,
+                }
+            }
+        });
+        recount(&shared.room.front_bytes, before, front.memory_bytes());
+        debug_assert!(emptied.is_err() || front.is_empty(), "all of it has left");
+        emptied.map(|()| any)
     }
 }
 
@@ -91,6 +103,29 @@ mod tests {
         counts.add_rows(&Rows::new(vec![lane], 1)?, &mut Vec::new())?;
         let taken = before - left(0).expect("there is a limit");
         assert!((1 << 20..2 << 20).contains(&taken), "a sixteenth is kept, and not {taken} bytes");
+        Ok(())
+    }
+
+    /// Rows of which each is a group by itself were packed again and again.
+    #[test]
+    fn nothing_is_packed_while_there_is_ample_room() -> Result<()> {
+        for (limit, is_packed) in [(64 << 20, false), (4 << 20, true)] {
+            let options = AggregatorOptions::default().memory_limit(limit).threads(1);
+            let counts = CompressedAggregator::new(Composite::parse("count", &["key"])?, options)?;
+            for batch in 0..40 {
+                let keys: Vec<i64> = (0..4000).map(|row| 4000 * batch + row).collect();
+                let lane = Lane::new(Items::I64(&keys), None)?;
+                counts.add_rows(&Rows::new(vec![lane], 1)?, &mut Vec::new())?;
+            }
+            counts.hand_over_rows()?;
+            let (mut leaves, mut chunks) = (0, 0);
+            counts.each_leaf(|holder| {
+                (leaves, chunks) = (leaves + 1, chunks + holder.base.len());
+                Ok(())
+            })?;
+            assert!(leaves > 8, "they are divided");
+            assert_eq!(chunks > 0, is_packed, "{limit} bytes");
+        }
         Ok(())
     }
 }

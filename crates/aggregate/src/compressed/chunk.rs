@@ -231,7 +231,7 @@ impl Packer {
 
 /// A little-endian number of up to eight bytes.
 #[inline]
-fn number(bytes: &[u8]) -> u64 {
+pub(super) fn number(bytes: &[u8]) -> u64 {
     if let Ok(word) = bytes.try_into() {
         return u64::from_le_bytes(word);
     }

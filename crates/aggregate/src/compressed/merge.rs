@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 
+use forebay_base::hash::mix;
 use forebay_base::sort::{Pieces, pack, place_of, sort_words};
 use forebay_base::wire::is_same;
 use forebay_base::{Error, Result};
@@ -13,8 +14,9 @@ use super::columns::Columns;
 use super::hashing::Hashing;
 use super::leaves::Leaf;
 use super::parts::Part;
+use super::spill::REPEATS_MIN;
 use super::stream::Pool;
-use super::tail::{Tail, record_at, restore};
+use super::tail::{Tail, lengthen, record_at};
 use super::walk::{Chunks, Walk};
 use super::writer::{CHUNK_BYTES, CHUNK_RECORDS, Form, Writer};
 use crate::aggregate::Aggregate;
@@ -100,7 +102,7 @@ impl Merger {
             if is_same(other, key) {
                 states.push(match walk.packer.state_bytes() {
                     Some(_) => {
-                        restore(found, state);
+                        lengthen(found, state);
                         state.clone()
                     }
                     None => found.to_vec(),
@@ -154,6 +156,52 @@ impl Merger {
         self.writer.take_loose(records);
         debug_assert!(is_over || !records.is_empty(), "who has not enough goes on to the end");
         Ok(is_over.then(|| self.writer.finish_loose()))
+    }
+
+    /// Whether so many records of a tail have the key of another one that merging them pays. Few hashes meet by chance:
+    /// there are 64 bits for each.
+    pub(super) fn has_repeats(&mut self, tail: &Tail) -> Result<bool> {
+        let (records, hashing) = (tail.lengths().records, self.walk.packer.hashing());
+        self.raw.clear();
+        tail.copy(&mut self.raw);
+        self.words.clear();
+        self.words.resize(records as usize, 0);
+        let (mut place, mut distinct) = (0, 0_u64);
+        while place < self.raw.len() {
+            let (key, _, end) = record_at(&self.raw, place).ok_or_else(malformed)?;
+            let bit = ((u128::from(mix(hashing.of(key))) * u128::from(64 * records)) >> 64) as usize;
+            let word = &mut self.words[bit / 64];
+            distinct += !*word >> (bit % 64) & 1;
+            *word |= 1 << (bit % 64);
+            place = end;
+        }
+        debug_assert!(distinct <= records, "each record is counted once");
+        Ok(records as f64 >= REPEATS_MIN * distinct as f64)
+    }
+
+    /// Merges the records of a tail, which stays, where its leaf has no chunks: puts them in place of what `records`
+    /// hold. Returns the groups that are lost, those that were before with them.
+    pub(super) fn merge_tail<A: Aggregate>(
+        &mut self,
+        function: &A,
+        leaf: &Leaf,
+        tail: &Tail,
+        broken: Broken,
+        records: &mut Columns,
+    ) -> Result<Broken> {
+        self.raw.clear();
+        tail.copy(&mut self.raw);
+        self.sort(leaf)?;
+        self.writer.restart(None, Form::Loose { piece_bytes: usize::MAX });
+        let mut base = Base::default();
+        base.broken = broken;
+        self.begin(Chunks::Own(base))?;
+        let is_over = self.go_on(function)?;
+        debug_assert!(is_over, "there is room for all of it");
+        self.writer.take_loose(records);
+        // Those that are left are merged once more.
+        self.merged = self.merged.saturating_sub(records.len() as u64);
+        Ok(self.writer.finish_loose())
     }
 
     /// How many records were merged since this was asked last.
@@ -229,7 +277,7 @@ impl Merger {
                 *place = (hashing.of(key), key, state);
             }
             for (at, &(hash, key, added)) in next[..some.len()].iter().enumerate() {
-                restore(added, state);
+                lengthen(added, state);
                 if !walk.seek(hash, key, writer)? {
                     return Ok(number * LOOK_AHEAD + at);
                 }

@@ -12,7 +12,8 @@
 //!    where that does not help their states go to files ([spill](spill)). [room](room) counts.
 //! 5. Where several threads add, each has hot keys and records of its own ([stripe](stripe)), and leaves are divided
 //!    between trees.
-//! 6. A key's state is read of all these places, at any moment ([read](read)).
+//! 6. A key's state is read of all these places, at any moment ([read](read)). Where all groups are shown once, at the
+//!    end, they are taken out, and merged as they are shown ([taken](taken)).
 //!
 //! What leaves hold lies in segments of one size ([stream](stream)), packed or not.
 
@@ -35,6 +36,7 @@ mod spill;
 mod stream;
 mod stripe;
 mod tail;
+mod taken;
 mod tree;
 mod upkeep;
 mod walk;
@@ -63,6 +65,7 @@ pub(crate) use read::GroupWalk;
 use room::Need;
 use spill::{Published, Sealed, Target};
 use stripe::Stripe;
+pub use taken::TakenGroups;
 use tree::Tree;
 use worker::{Shared, Worker};
 

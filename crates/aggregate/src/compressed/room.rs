@@ -25,11 +25,18 @@ pub(super) struct Room {
     pub(super) merged: AtomicU64,
     /// What is added gathers in leaves until memory is full: few records would meet one of their group there.
     pub(super) gathers: AtomicBool,
+    /// Rows come by columns: nothing is packed as long as there is ample room,
+    pub(super) is_loose: AtomicBool,
+    /// and there is none any more.
+    pub(super) is_scarce: AtomicBool,
     /// Memory does not suffice for more keys.
     pub(super) is_full: AtomicBool,
     /// Somebody makes room: those who add wait for it.
     pub(super) is_made: AtomicBool,
 }
+
+/// There is ample room while leaves take no more than this share of the memory.
+const AMPLE_SHARE: usize = 4;
 
 /// Who wants room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,6 +95,15 @@ impl<A: Aggregate> Shared<A> {
     /// Whether there is room for a good part of the memory more.
     pub(super) fn has_slack(&self) -> bool {
         self.has_room(self.room.memory_max / SLACK / SEGMENT_BYTES, Need::Adding)
+    }
+
+    /// Whether leaves that have nothing packed stay so. Once memory is no longer ample none do.
+    pub(super) fn is_loose(&self) -> bool {
+        let room = &self.room;
+        if self.pool.used() * SEGMENT_BYTES > room.memory_max / AMPLE_SHARE {
+            room.is_scarce.store(true, Ordering::Relaxed);
+        }
+        room.is_loose.load(Ordering::Relaxed) && !room.is_scarce.load(Ordering::Relaxed)
     }
 
     /// Takes this many segments if there is room for them; nobody else takes that meanwhile.

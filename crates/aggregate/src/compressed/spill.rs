@@ -279,4 +279,4 @@ impl SpilledWalk {
 }
 
 /// Where fewer records than this come for each group that leaves memory, none are merged before they do.
-const REPEATS_MIN: f64 = 1.33;
+pub(super) const REPEATS_MIN: f64 = 1.33;

@@ -1,10 +1,13 @@
 //! What was added to a leaf since it was last merged: records in the order they came, side by side in segments.
 //!
-//! `varint key bytes | varint state bytes | key | state`. Of a state of fixed length, what is zero at its end is
-//! left out: small numbers are short.
+//! `varint key bytes | varint state bytes | key | state`. States of a fixed length are shortened: small numbers are
+//! short. Of one of up to 16 bytes, what is zero at its end is left out. A longer one is squeezed, eight bytes after
+//! the other: `4 bits length | ...`, rounded up to bytes, and then as many bytes of each eight as that says, behind
+//! which they are zero.
 
 use forebay_base::wire::{get_varint, put_varint};
 
+use super::chunk::number;
 use super::stream::{SEGMENT_BYTES, Segment, Stream};
 
 /// Records not yet merged.
@@ -175,6 +178,63 @@ pub(super) fn restore(trimmed: &[u8], state: &mut [u8]) {
     rest.fill(0);
 }
 
+/// A fixed state is squeezed where it has more bytes than this.
+const TRIMMED_BYTES_MAX: usize = 16;
+
+/// A state as it stands in a tail. One of fixed length may be trimmed before; `spare` is memory.
+#[inline]
+pub(super) fn shorten<'s>(state: &'s [u8], state_bytes: Option<usize>, spare: &'s mut Vec<u8>) -> &'s [u8] {
+    match state_bytes {
+        Some(bytes) if bytes > TRIMMED_BYTES_MAX => {
+            squeeze(state, bytes, spare);
+            spare
+        }
+        state_bytes => trimmed(state, state_bytes.is_some()),
+    }
+}
+
+/// Puts a fixed state that stands so in a tail in place of what `state` holds, at its full length.
+#[inline]
+pub(super) fn lengthen(short: &[u8], state: &mut [u8]) {
+    if state.len() <= TRIMMED_BYTES_MAX {
+        return restore(short, state);
+    }
+    let mut start = state.len().div_ceil(8).div_ceil(2);
+    for (word, place) in state.chunks_mut(8).enumerate() {
+        let length = usize::from(short[word / 2] >> (4 * (word % 2)) & 0xf);
+        let value = match short[start..].first_chunk() {
+            Some(bytes) => {
+                u64::from_le_bytes(*bytes) & u64::MAX.checked_shr(64 - 8 * length as u32).unwrap_or(0)
+            }
+            None => number(&short[start..start + length]),
+        };
+        match place.first_chunk_mut() {
+            Some(place) => *place = value.to_le_bytes(),
+            None => place.copy_from_slice(&value.to_le_bytes()[..place.len()]),
+        }
+        start += length;
+    }
+    debug_assert_eq!(start, short.len(), "all of it is read");
+}
+
+/// Puts a state of so many bytes, or what is left of it when it is trimmed, in place of what `out` holds.
+fn squeeze(state: &[u8], bytes: usize, out: &mut Vec<u8>) {
+    debug_assert!(state.len() <= bytes, "a state is no longer than all are");
+    let words = bytes.div_ceil(8);
+    let mut end = words.div_ceil(2);
+    out.clear();
+    out.resize(end + 8 * words, 0);
+    for (at, word) in state.chunks(8).map(number).enumerate() {
+        let length = (u64::BITS - word.leading_zeros()).div_ceil(8) as usize;
+        out[at / 2] |= (length as u8) << (4 * (at % 2));
+        if let Some(place) = out[end..].first_chunk_mut() {
+            *place = word.to_le_bytes();
+        }
+        end += length;
+    }
+    out.truncate(end);
+}
+
 /// The key and the state of the record at this place, and where it ends.
 #[inline]
 pub(super) fn record_at(raw: &[u8], place: usize) -> Option<(&[u8], &[u8], usize)> {
@@ -191,5 +251,38 @@ fn length_at(raw: &[u8], place: usize) -> Option<(usize, usize)> {
     match *raw.get(place)? {
         short @ 0..0x80 => Some((short as usize, 1)),
         _ => get_varint(&raw[place..]).map(|(length, bytes)| (length as usize, bytes)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn shortened_states_come_back(
+            mut state in prop::collection::vec(prop::sample::select(vec![0_u8, 0, 0, 1, 0x80, 0xff]), 1..70),
+            zeros in 0..70_usize,
+        ) {
+            let kept = state.len().saturating_sub(zeros);
+            state[kept..].fill(0);
+            let (mut spare, mut found) = (vec![7; 3], vec![9; state.len()]);
+            // One that was trimmed before is the same.
+            for from in [&state[..], trimmed(&state, true)] {
+                let short = shorten(from, Some(state.len()), &mut spare);
+                prop_assert!(short.len() <= state.len() + state.len().div_ceil(16), "{} bytes", short.len());
+                lengthen(short, &mut found);
+                prop_assert_eq!(&found, &state);
+            }
+            prop_assert_eq!(shorten(&state, None, &mut spare), &state[..]);
+        }
+    }
+
+    #[test]
+    fn a_sum_and_a_count_are_short() {
+        let state = [&[1][..], &47.122215_f64.to_le_bytes(), &[0; 8], &1_u64.to_le_bytes()].concat();
+        assert_eq!(shorten(&state, Some(25), &mut Vec::new()).len(), 13);
     }
 }

@@ -1,15 +1,17 @@
 //! The leaves as those who add see them: they have full ones merged, take them back, and split those that have grown
 //! too large. Nothing here waits.
 
+use forebay_base::Result;
 use forebay_base::hash::mix;
 use forebay_env::sync::atomic::Ordering;
 
 use super::base::Base;
-use super::leaves::Leaves;
+use super::columns::Columns;
+use super::leaves::{Holder, Leaves};
 use super::options::{LEAF_BITS_MORE, LEAF_RECORDS_MIN, TAIL_RATIO};
 use super::room::Need;
 use super::stream::Segment;
-use super::tail::trimmed;
+use super::tail::{Tail, shorten};
 use super::worker::{Merge, Shared, recount};
 use crate::aggregate::Aggregate;
 
@@ -18,7 +20,9 @@ pub(super) struct Tree {
     /// Which of all trees it is: hashes begin with it.
     number: usize,
     pub(super) leaves: Leaves,
-    is_fixed: bool,
+    state_bytes: Option<usize>,
+    /// A state as it stands in a tail.
+    short: Vec<u8>,
     /// How often a leaf was taken back or split.
     changes: u64,
     segments: Vec<Segment>,
@@ -40,7 +44,8 @@ impl Tree {
         Self {
             number,
             leaves,
-            is_fixed: shared.function.state_bytes().is_some(),
+            state_bytes: shared.function.state_bytes(),
+            short: Vec::new(),
             changes: 0,
             segments: Vec::new(),
         }
@@ -70,7 +75,7 @@ impl Tree {
     /// Appends a record where the segment that is begun has room. `false` where it has not.
     #[inline]
     pub(super) fn append(&mut self, hash: u64, key: &[u8], state: &[u8]) -> bool {
-        let state = trimmed(state, self.is_fixed);
+        let state = shorten(state, self.state_bytes, &mut self.short);
         let number = self.leaves.of(hash);
         self.leaves.holders[number].tail.append(key, state)
     }
@@ -98,16 +103,20 @@ impl Tree {
         need: Need,
     ) -> Result<(), Wanting> {
         self.take_back(shared);
-        let state = trimmed(state, self.is_fixed);
         let number = self.leaves.of(hash);
         let holder = &self.leaves.holders[number];
         if holder.tail.bytes() >= holder.tail_bytes_max {
-            match holder.ticket {
+            let (ticket, is_loose) = (holder.ticket, holder.base.len() == 0 && shared.is_loose());
+            match ticket {
                 Some(ticket) => return Err(Wanting::Merge(ticket)),
+                // What fails is told where it is tried again.
+                None if is_loose && self.thin_out(number, shared).is_ok() => {}
                 None => self.submit(number, shared),
             }
         }
-        let Self { leaves, segments, .. } = self;
+        let number = self.leaves.of(hash);
+        let Self { leaves, segments, state_bytes, short, .. } = self;
+        let state = shorten(state, *state_bytes, short);
         let tail = &mut leaves.holders[number].tail;
         let missing = tail.missing(key, state);
         if !shared.take(missing, need, segments) {
@@ -117,6 +126,46 @@ impl Tree {
         if !segments.is_empty() {
             shared.pool.give(segments);
         }
+        Ok(())
+    }
+
+    /// Makes room in the buffer of a leaf that has nothing packed, and leaves it so: merges what came again, and splits
+    /// the leaf where much is left.
+    fn thin_out<A: Aggregate>(&mut self, number: usize, shared: &Shared<A>) -> Result<()> {
+        self.merge_loose(number, shared)?;
+        let Holder { tail, base, ticket, .. } = &self.leaves.holders[number];
+        debug_assert!(ticket.is_none() && base.len() == 0, "all of it is in the buffer");
+        let is_large =
+            2 * tail.bytes() > shared.sizes.leaf_bytes && tail.lengths().records >= LEAF_RECORDS_MIN;
+        if is_large && self.may_split(number, shared) {
+            self.split_in_four(number, shared);
+        }
+        self.changed(number, shared);
+        Ok(())
+    }
+
+    /// Merges the buffer of a leaf that has nothing packed, if that pays.
+    fn merge_loose<A: Aggregate>(&mut self, number: usize, shared: &Shared<A>) -> Result<()> {
+        let Self { leaves, state_bytes, short, .. } = self;
+        let Holder { leaf, tail, base, scanned_bytes, .. } = &mut leaves.holders[number];
+        let (mut records, mut free) = (Columns::new(*state_bytes), Vec::new());
+        let lost = shared.lend(|merger| match merger.has_repeats(tail)? {
+            true => {
+                merger.merge_tail(&*shared.function, leaf, tail, base.broken.clone(), &mut records).map(Some)
+            }
+            false => Ok(None),
+        })?;
+        let Some(lost) = lost else { return Ok(()) };
+        let before = base.index_bytes();
+        (base.broken, *scanned_bytes) = (lost, 0);
+        recount(&shared.room.index_bytes, before, base.index_bytes());
+        std::mem::take(tail).give_up(&mut free);
+        for at in 0..records.len() {
+            let state = shorten(records.states.get(at), *state_bytes, short);
+            let next = || free.pop().unwrap_or_else(|| shared.pool.take());
+            tail.append_over(records.keys.get(at), state, next);
+        }
+        shared.pool.give(&mut free);
         Ok(())
     }
 
@@ -197,17 +246,43 @@ impl Tree {
             true => GATHERED_LEAVES * sizes.leaf_bytes,
             false => 0,
         };
-        holder.tail_bytes_max = (bytes as usize).max(sizes.tail_bytes_min).max(gathered_bytes);
+        let is_loose = holder.base.len() == 0 && shared.is_loose();
+        let loose_bytes = if is_loose { sizes.leaf_bytes.max(2 * holder.tail.bytes()) } else { 0 };
+        let least_bytes = sizes.tail_bytes_min.max(gathered_bytes).max(loose_bytes);
+        holder.tail_bytes_max = (bytes as usize).max(least_bytes);
         self.changes += 1;
         holder.change = self.changes;
     }
 
     /// Splits a leaf, and deals out what was added to it meanwhile.
     fn split<A: Aggregate>(&mut self, number: usize, shared: &Shared<A>) {
+        if let Some(tail) = self.divide(number, shared) {
+            self.deal_out(tail, shared);
+        }
+    }
+
+    /// Splits a leaf that has nothing packed, and its halves: so a record is dealt out half as often.
+    fn split_in_four<A: Aggregate>(&mut self, number: usize, shared: &Shared<A>) {
+        let first = self.leaves.holders.len();
+        let Some(tail) = self.divide(number, shared) else { return };
+        for half in [number, first] {
+            if self.may_split(half, shared) {
+                self.divide(half, shared);
+            }
+        }
+        self.deal_out(tail, shared);
+        (first..self.leaves.holders.len()).for_each(|number| self.changed(number, shared));
+    }
+
+    /// Makes two leaves of one. Returns what was added to that; nothing where it stays one.
+    fn divide<A: Aggregate>(&mut self, number: usize, shared: &Shared<A>) -> Option<Tail> {
         let before = self.leaves.memory_bytes();
         let tail = self.leaves.split(number, shared.hashing, || shared.pool.take());
         recount(&shared.room.index_bytes, before, self.leaves.memory_bytes());
-        let Some(tail) = tail else { return };
+        tail
+    }
+
+    fn deal_out<A: Aggregate>(&mut self, tail: Tail, shared: &Shared<A>) {
         shared.lend(|merger| {
             merger.take_apart(tail, |key, state| {
                 let number = self.leaves.of(shared.hashing.of(key));

@@ -137,6 +137,7 @@ impl<A: Aggregate> CompressedAggregator<A> {
         if shared.has_room(segments, Need::Adding) {
             return Ok(true);
         }
+        shared.room.is_scarce.store(true, Ordering::Relaxed);
         if !shared.room.gathers.load(Ordering::Relaxed) {
             // Nobody takes meanwhile what that gives back: what is left tells whether there is too much.
             shared.room.is_made.store(true, Ordering::Relaxed);

@@ -114,8 +114,10 @@ impl Walk {
     #[inline]
     pub(super) fn copy(&mut self, writer: &mut Writer) {
         debug_assert!(self.copied <= self.at && self.at <= self.records.len());
-        writer.extend(&self.records, self.copied..self.at);
-        self.copied = self.at;
+        if self.copied < self.at {
+            writer.extend(&self.records, self.copied..self.at);
+            self.copied = self.at;
+        }
     }
 
     /// Leaves the record here out.

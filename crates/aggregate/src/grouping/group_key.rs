@@ -16,6 +16,8 @@ const END: u8 = 0x01;
 const ZERO: u8 = 0xff;
 /// How long the end of a value is.
 pub const END_BYTES: usize = 2;
+/// Fewer bytes are searched word by word.
+const SHORT_BYTES_MAX: usize = 64;
 
 /// The key of these columns.
 ///
@@ -46,7 +48,7 @@ pub(crate) fn push_written(key: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>) -
         key.extend_from_slice(&[MARK, NOTHING]);
         return;
     }
-    if memchr(MARK, &key[start..]).is_some() {
+    if zero_of(&key[start..]).is_some() {
         let text = key.split_off(start);
         for byte in text {
             key.push(byte);
@@ -96,6 +98,50 @@ pub fn column(pushed: &[u8]) -> Option<Cow<'_, [u8]>> {
             }
         }
     }
+}
+
+/// Shows what each column of a key is: as [`split`] and [`column`], in less time where columns are short and have no
+/// zeros.
+pub fn for_each_column(key: &[u8], mut show: impl FnMut(Option<&[u8]>)) {
+    let mut rest = key;
+    while let Some(at) = zero_of(rest) {
+        let (value, end) = rest.split_at(at);
+        let length = match end.get(1) {
+            Some(&END) => {
+                show(Some(value));
+                at + END_BYTES
+            }
+            Some(&ZERO) => {
+                let Some(pushed) = split(rest).next() else { return };
+                show(column(pushed).as_deref());
+                pushed.len()
+            }
+            _ => {
+                show(None);
+                at + END_BYTES
+            }
+        };
+        rest = rest.get(length..).unwrap_or_default();
+    }
+}
+
+/// The place of the first zero. Most columns are a few bytes, for which a search by wider words is not worth a call.
+#[inline]
+fn zero_of(bytes: &[u8]) -> Option<usize> {
+    const ONES: u64 = u64::from_le_bytes([1; 8]);
+    if bytes.len() > SHORT_BYTES_MAX {
+        return memchr(MARK, bytes);
+    }
+    let (words, rest) = bytes.as_chunks::<8>();
+    for (at, word) in words.iter().enumerate() {
+        let word = u64::from_le_bytes(*word);
+        // Below the first zero no byte borrows from the next, so its bit is the lowest.
+        let zeros = word.wrapping_sub(ONES) & !word & (ONES << 7);
+        if zeros > 0 {
+            return Some(8 * at + zeros.trailing_zeros() as usize / 8);
+        }
+    }
+    rest.iter().position(|byte| *byte == MARK).map(|at| 8 * words.len() + at)
 }
 
 /// Appends the key of a group of several groupings: its grouping, and the key of its columns.
@@ -148,6 +194,15 @@ mod tests {
         }
 
         #[test]
+        fn columns_are_shown_as_they_are(
+            columns in prop::collection::vec(prop::option::of(prop::collection::vec(0..3_u8, 0..20)), 0..4),
+        ) {
+            let mut shown = Columns::new();
+            for_each_column(&key(&columns), |column| shown.push(column.map(<[u8]>::to_vec)));
+            prop_assert_eq!(shown, columns);
+        }
+
+        #[test]
         fn keys_are_ordered_as_their_columns(
             one in prop::collection::vec(few_bytes(), 2),
             other in prop::collection::vec(few_bytes(), 2),
@@ -158,6 +213,9 @@ mod tests {
         #[test]
         fn any_bytes_fall_apart_into_columns_and_a_rest(bytes in prop::collection::vec(prop::sample::select(vec![0_u8, 1, 2, 0xff]), 0..9)) {
             let pushed: Vec<&[u8]> = split(&bytes).collect();
+            let mut shown = Vec::new();
+            for_each_column(&bytes, |column| shown.push(column.map(<[u8]>::to_vec)));
+            prop_assert_eq!(shown, pushed.iter().map(|pushed| column(pushed).map(Cow::into_owned)).collect::<Vec<_>>());
             let joined = pushed.concat();
             prop_assert!(bytes.starts_with(&joined), "{joined:?}");
             prop_assert!(split(&bytes[joined.len()..]).next().is_none(), "the rest has no end");

@@ -14,5 +14,6 @@ mod laws;
 mod place;
 mod readable;
 mod run_files;
+mod taken;
 mod too_long;
 mod values;

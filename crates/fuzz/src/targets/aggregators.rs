@@ -49,23 +49,54 @@ fn fuzz_function<A: Aggregate + Copy>(rng: &mut Rng, function: A, value: impl Fn
     let sorted =
         SortAggregator::new(function, order, MemoryFs::new(), DIR, 1 << 20).expect("memory suffices");
     compare(&function, HashAggregator::new(function, 64 << 20), &states);
-    compare(&function, packed, &states);
+    let (packed, map) = compare(&function, packed, &states);
     compare(&function, sorted, &states);
+    take(&function, packed, map, &states);
+}
+
+/// Adds the same once more, and compares what is taken out then, if it is in memory.
+fn take<A: Aggregate>(
+    function: &A,
+    mut packed: CompressedAggregator<A>,
+    mut map: HashMap<Vec<u8>, Vec<u8>>,
+    states: &[(Vec<u8>, Vec<u8>)],
+) {
+    for (key, state) in states {
+        packed.add_state(key, state).expect("there is room");
+        merge(function, &mut map, key, state);
+    }
+    let Some(taken) = packed.take_groups().expect("there is room") else { return };
+    let mut seen = HashMap::new();
+    let visit = &mut |key: &[u8], state: &[u8]| {
+        assert_eq!(seen.insert(key.to_vec(), state.to_vec()), None, "each key once");
+        Ok(())
+    };
+    taken.show(0..taken.leaves(), visit).expect("it is in memory");
+    taken.told().expect("no group is lost");
+    assert!(seen == map, "what is taken out differs from a map");
+}
+
+fn merge<A: Aggregate>(function: &A, map: &mut HashMap<Vec<u8>, Vec<u8>>, key: &[u8], state: &[u8]) {
+    let entry = map.entry(key.to_vec()).or_default();
+    let mut merged = Vec::new();
+    match entry.is_empty() {
+        true => merged.extend_from_slice(state),
+        false => function.merge(&[entry, state], &mut merged),
+    }
+    *entry = merged;
 }
 
 /// Adds the same to an aggregator and to a map, in two rounds, and compares after each.
-fn compare<A: Aggregate>(function: &A, mut aggregator: impl Aggregator<A>, states: &[(Vec<u8>, Vec<u8>)]) {
+fn compare<A: Aggregate, G: Aggregator<A>>(
+    function: &A,
+    mut aggregator: G,
+    states: &[(Vec<u8>, Vec<u8>)],
+) -> (G, HashMap<Vec<u8>, Vec<u8>>) {
     let mut map: HashMap<Vec<u8>, Vec<u8>> = HashMap::new();
     for round in states.chunks(states.len().div_ceil(2)) {
         for (key, state) in round {
             aggregator.add_state(key, state).expect("there is room");
-            let entry = map.entry(key.clone()).or_default();
-            let mut merged = Vec::new();
-            match entry.is_empty() {
-                true => merged.extend_from_slice(state),
-                false => function.merge(&[entry, state], &mut merged),
-            }
-            *entry = merged;
+            merge(function, &mut map, key, state);
         }
         aggregator.finalize().expect("there is room");
         let mut seen = HashMap::new();
@@ -80,4 +111,5 @@ fn compare<A: Aggregate>(function: &A, mut aggregator: impl Aggregator<A>, state
         }
         assert_eq!(aggregator.get(b"no such key").expect("it is finalised"), None);
     }
+    (aggregator, map)
 }

@@ -98,6 +98,11 @@ impl<'a, A: Measure> Adder<'a, A> {
         Ok(())
     }
 
+    /// Nothing comes any more. What cannot be handed over stays, and whoever finalises is told why.
+    pub(super) fn finish(&self) {
+        let _ = self.gatherer.hand_over_rows();
+    }
+
     fn add(&mut self, row: &Row<'_>) -> Result<(), Fault> {
         let Self { table, gatherer, key, teller, .. } = self;
         key.clear();

@@ -12,7 +12,7 @@ use forebay_aggregate::{
 use std::sync::Arc;
 
 use super::gathering::Gatherer;
-use super::groups::{Groups, Held};
+use super::groups::{Groups, Held, Walks};
 use super::means::Means;
 
 /// The groups of all groupings, out of those by all columns.
@@ -108,7 +108,7 @@ impl<A: Aggregate> LevelGroups<'_, A> {
 
     fn finish(self) -> Result<Held<A>, Error> {
         match self.held {
-            Pending::Packed(groups) => Ok(groups.finish()?.held),
+            Pending::Packed(groups) => Ok(groups.finish(Walks::Many)?.held),
             Pending::Loose(mut groups) => {
                 // What cannot be merged beforehand is merged whenever it is shown.
                 drop(groups.finalize());

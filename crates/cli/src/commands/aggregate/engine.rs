@@ -10,7 +10,7 @@ use forebay_aggregate::functions::Count;
 use forebay_aggregate::{Aggregate, Composite, Value};
 
 use super::gathering::Gatherer;
-use super::groups::Groups;
+use super::groups::{Groups, Walks};
 use super::means::Means;
 use super::reached::Reached;
 use super::refused::Refused;
@@ -152,9 +152,9 @@ impl<A: Aggregate> Engine<A> {
     }
 
     /// All groups.
-    pub(super) fn finish(self) -> Result<Groups<A>, Failure> {
+    pub(super) fn finish(self, walks: Walks) -> Result<Groups<A>, Failure> {
         match self {
-            Self::Gathering(gatherer) => Ok(gatherer.finish()?),
+            Self::Gathering(gatherer) => Ok(gatherer.finish(walks)?),
             Self::Storing(storer) => storer.finish(),
         }
     }

@@ -7,7 +7,7 @@ use forebay_env::Env;
 use std::sync::Arc;
 
 use super::engine::Sink;
-use super::groups::{Gathered, Groups, Held};
+use super::groups::{Gathered, Groups, Held, Walks};
 use super::means::Means;
 use super::refused::{Refused, refusal};
 
@@ -57,6 +57,11 @@ impl<A: Aggregate> Gatherer<A> {
         self.groups.table.add_rows(rows, refused)
     }
 
+    /// The calling thread adds no more rows: moves what it has of them to where all can merge it.
+    pub(super) fn hand_over_rows(&self) -> Result<(), Error> {
+        self.groups.table.hand_over_rows()
+    }
+
     /// Merges a state into a key's.
     pub(super) fn add_state(&mut self, key: &[u8], state: &[u8]) -> Result<(), Error> {
         Aggregator::add_state(&mut self.groups.table, key, state)
@@ -71,11 +76,16 @@ impl<A: Aggregate> Gatherer<A> {
         self.means.readers
     }
 
-    /// All groups.
-    pub(super) fn finish(self) -> Result<Groups<A>, Error> {
-        let Self { function, means, groups } = self;
+    /// All groups. For few walks they are merged as they are shown.
+    pub(super) fn finish(self, walks: Walks) -> Result<Groups<A>, Error> {
+        let Self { function, means, mut groups } = self;
         // What is in files needs no memory any more once it is finalised.
         let memory_bytes = groups.table.memory_bytes();
+        let taken = if walks == Walks::Few { groups.table.take_groups()? } else { None };
+        if let Some(taken) = taken {
+            let memory_bytes_peak = taken.memory_bytes().max(memory_bytes);
+            return Ok(Groups { function, means, held: Held::Taken(taken), memory_bytes_peak });
+        }
         groups.table.finalize()?;
         let memory_bytes_peak = groups.table.memory_bytes().max(memory_bytes);
         Ok(Groups { function, means, held: Held::Gathered(Box::new(groups)), memory_bytes_peak })
@@ -136,7 +146,7 @@ mod tests {
         }
         assert_eq!(refused, 60);
         assert!(gatherer.groups.table.is_spilled(), "the test is to spill");
-        let groups = gatherer.finish().unwrap();
+        let groups = gatherer.finish(Walks::Few).unwrap();
         assert!(groups.memory_bytes_peak <= 2 << 20, "{}", groups.memory_bytes_peak);
         let mut seen = BTreeMap::new();
         let keep = &mut |key: &[u8], state: &[u8]| {
@@ -168,6 +178,6 @@ mod tests {
         assert!(matches!(gatherer.add(b"a", &[Value::bytes(&b"x"[..])]), Err(Refused::Record(_))));
         let long = vec![b'k'; KEY_BYTES_MAX + 1];
         assert!(matches!(gatherer.add(&long, &[Value::from(1_i64)]), Err(Refused::Record(_))));
-        assert!(!gatherer.finish().unwrap().held.is_spilled());
+        assert!(!gatherer.finish(Walks::Many).unwrap().held.is_spilled());
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use forebay::Error;
 use forebay_aggregate::{
-    Aggregate, Aggregator as _, CompressedAggregator, Grouping, HashAggregator, Visit, group_key,
+    Aggregate, Aggregator as _, CompressedAggregator, Grouping, HashAggregator, TakenGroups, Visit, group_key,
 };
 
 use super::means::{Means, Scratch};
@@ -18,10 +18,21 @@ pub(super) struct Groups<A: Aggregate> {
     pub(super) memory_bytes_peak: usize,
 }
 
+/// How often all groups are walked over once they are there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Walks {
+    /// Once or twice.
+    Few,
+    /// As often as it takes to sort them, or more.
+    Many,
+}
+
 /// Where groups are once all are there.
 pub(super) enum Held<A: Aggregate> {
     /// In memory, or in files, by their keys' hashes.
     Gathered(Box<Gathered<A>>),
+    /// In memory as they were added, by their keys' hashes.
+    Taken(TakenGroups<Arc<A>>),
     /// In a database, by their keys' bytes.
     Stored(forebay::Aggregator<Arc<A>>),
     /// In memory, as they are.
@@ -35,6 +46,7 @@ impl<A: Aggregate> Held<A> {
     pub(super) fn for_each(&self, visit: &mut Visit<'_>) -> Result<(), Error> {
         match self {
             Self::Gathered(groups) => groups.table.for_each(visit),
+            Self::Taken(groups) => groups.show(0..groups.leaves(), visit).and_then(|()| groups.told()),
             Self::Stored(groups) => groups.for_each(visit),
             Self::Loose(groups) => groups.for_each(visit),
             Self::Cube(finest, others) => {
@@ -52,6 +64,7 @@ impl<A: Aggregate> Held<A> {
     pub(super) fn memory_bytes(&self) -> usize {
         match self {
             Self::Gathered(groups) => groups.table.memory_bytes(),
+            Self::Taken(groups) => groups.memory_bytes(),
             Self::Stored(groups) => groups.memory_bytes(),
             Self::Loose(groups) => groups.memory_bytes(),
             Self::Cube(finest, others) => {
@@ -65,7 +78,7 @@ impl<A: Aggregate> Held<A> {
         match self {
             Self::Gathered(groups) => groups.table.is_spilled(),
             Self::Cube(finest, others) => finest.is_spilled() || others.iter().any(Self::is_spilled),
-            Self::Stored(_) | Self::Loose(_) => false,
+            Self::Taken(_) | Self::Stored(_) | Self::Loose(_) => false,
         }
     }
 
@@ -74,7 +87,7 @@ impl<A: Aggregate> Held<A> {
         match self {
             Self::Stored(_) => true,
             Self::Cube(finest, _) => finest.is_stored(),
-            Self::Gathered(_) | Self::Loose(_) => false,
+            Self::Gathered(_) | Self::Taken(_) | Self::Loose(_) => false,
         }
     }
 
@@ -83,7 +96,7 @@ impl<A: Aggregate> Held<A> {
         match self {
             // They may have got another layout since.
             Self::Stored(groups) => groups.layout().is_ok_and(|layout| layout.is_ordered()),
-            Self::Gathered(_) | Self::Cube(..) | Self::Loose(_) => false,
+            Self::Gathered(_) | Self::Taken(_) | Self::Cube(..) | Self::Loose(_) => false,
         }
     }
 }

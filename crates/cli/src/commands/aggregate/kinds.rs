@@ -1,11 +1,17 @@
 //! What the columns of the output hold, where that has to be known before it is written.
 
+use std::ops::RangeInclusive;
+
 use forebay::Error;
 use forebay_aggregate::{AnswerKind, Value};
 
 use super::engine::Measure;
-use super::groups::Groups;
+use super::groups::{Groups, Held};
 use super::labels::{GROUPING, Labels};
+use super::taken::{Give, for_each_part, parts};
+
+/// So many groups are looked at together.
+const PART_GROUPS: RangeInclusive<u64> = 4 << 10..=16 << 10;
 
 /// What the columns hold: of those of the key, and of every answer.
 pub(super) fn kinds<A: Measure>(
@@ -19,16 +25,38 @@ pub(super) fn kinds<A: Measure>(
     };
     let known: Vec<Option<Kind>> = groups.function.names().iter().map(|name| Kind::of(name)).collect();
     let mut extents = vec![Extent::default(); known.len()];
-    if known.contains(&None) {
+    let (function, known) = (&*groups.function, &known);
+    let see = || {
         let mut cells = Vec::new();
-        groups.held.for_each(&mut |_, state| {
+        move |extents: &mut [Extent], state: &[u8]| {
             cells.clear();
-            groups.function.answer(state, &mut cells)?;
-            let unknown =
-                extents.iter_mut().zip(&known).zip(&cells).filter(|((_, known), _)| known.is_none());
+            function.answer(state, &mut cells)?;
+            let unknown = extents.iter_mut().zip(known).zip(&cells).filter(|((_, known), _)| known.is_none());
             unknown.for_each(|((extent, _), cell)| extent.see(cell));
-            Ok(())
-        })?;
+            Ok::<_, Error>(())
+        }
+    };
+    match &groups.held {
+        _ if !known.contains(&None) => {}
+        Held::Taken(taken) => {
+            let threads = groups.means.encoders + 1;
+            let worker = || {
+                let mut see = see();
+                move |leaves, give: &mut Give<'_, Vec<Extent>>| {
+                    let mut extents = vec![Extent::default(); known.len()];
+                    taken.show(leaves, &mut |_, state| see(&mut extents, state))?;
+                    give(extents)
+                }
+            };
+            for_each_part(&parts(taken, threads, PART_GROUPS), threads, worker, &mut |more: Vec<Extent>| {
+                extents.iter_mut().zip(&more).for_each(|(extent, more)| extent.join(more));
+                Ok(())
+            })?;
+        }
+        held => {
+            let mut see = see();
+            held.for_each(&mut |_, state| see(&mut extents, state))?;
+        }
     }
     let answers = known.iter().zip(&extents).map(|(kind, extent)| kind.unwrap_or(extent.kind()));
     Ok(key_names.iter().map(of_key).chain(answers).collect())
@@ -67,12 +95,9 @@ impl Extent {
     /// Looks at one more answer.
     fn see(&mut self, cell: &Value<'_>) {
         match cell {
-            Value::I64(value) => self.has_exact |= !is_float((*value).into()),
+            Value::I64(value) => return self.see_whole((*value).into()),
+            Value::I128(value) => return self.see_whole(*value),
             Value::F32(_) | Value::F64(_) => self.has_floats = true,
-            Value::I128(value) => {
-                self.has_others |= i64::try_from(*value).is_err();
-                self.has_exact |= !is_float(*value);
-            }
             // It is the text of what no float is.
             Value::Decimal(_) => (self.has_others, self.has_exact) = (true, true),
             _ => return,
@@ -83,6 +108,23 @@ impl Extent {
         let whole = text.iter().position(|byte| *byte == b'.').unwrap_or(text.len());
         self.whole = self.whole.max(whole);
         self.fraction = self.fraction.max((text.len() - whole).saturating_sub(1));
+    }
+
+    fn see_whole(&mut self, value: i128) {
+        self.has_others |= i64::try_from(value).is_err();
+        self.has_exact |= !is_float(value);
+        let digits = value.unsigned_abs().checked_ilog10().map_or(1, |last| 1 + last as usize);
+        self.whole = self.whole.max(digits);
+    }
+
+    /// Looks at what another has seen.
+    fn join(&mut self, other: &Self) {
+        self.has_floats |= other.has_floats;
+        self.has_others |= other.has_others;
+        self.has_exact |= other.has_exact;
+        self.has_special |= other.has_special;
+        self.whole = self.whole.max(other.whole);
+        self.fraction = self.fraction.max(other.fraction);
     }
 
     /// What holds all of them.

@@ -117,9 +117,13 @@ impl Labels {
             }
             _ => return cells.text(0, Some(self.text(key, text))),
         };
-        let mut columns = keys::split(key);
-        for at in 0..names.len() {
-            cells.text(at, columns.next().and_then(keys::column).as_deref());
-        }
+        let mut at = 0;
+        keys::for_each_column(key, |column| {
+            if at < names.len() {
+                cells.text(at, column);
+            }
+            at += 1;
+        });
+        (at..names.len()).for_each(|at| cells.text(at, None));
     }
 }

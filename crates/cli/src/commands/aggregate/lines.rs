@@ -31,6 +31,16 @@ impl Lines {
         cells.finish();
     }
 
+    /// Whether some texts, one behind the other, stand in lines as they are, but for empty ones.
+    pub(super) fn is_plain(&self, texts: &[u8]) -> bool {
+        match self.style {
+            Style::Csv => memchr3(b',', b'\n', b'\r', texts).is_none() && memchr(b'"', texts).is_none(),
+            Style::Tsv => memchr3(b'\t', b'\n', b'\r', texts).is_none() && memchr(b'\\', texts).is_none(),
+            Style::Plain => true,
+            Style::Json | Style::Parquet => false,
+        }
+    }
+
     /// Begins a row at the end of `out`.
     pub(super) fn row<'a>(&'a self, out: &'a mut Vec<u8>) -> Row<'a> {
         Row::new(self, out)
@@ -60,12 +70,8 @@ impl<'a> Row<'a> {
     /// The next cell.
     #[inline]
     pub(super) fn push(&mut self, cell: &Value<'_>) {
+        self.separate();
         let Self { lines, out, cells } = self;
-        let is_first = *cells == 0 && (lines.style != Style::Json || lines.mark.is_none());
-        let separator = if matches!(lines.style, Style::Csv | Style::Json) { b',' } else { b'\t' };
-        if !is_first {
-            out.push(separator);
-        }
         match lines.style {
             Style::Json => field(lines, *cells, cell, out),
             Style::Csv => csv_cell(cell, out),
@@ -73,6 +79,29 @@ impl<'a> Row<'a> {
             Style::Plain | Style::Parquet => plain_cell(cell, out),
         }
         *cells += 1;
+    }
+
+    /// The next cell, a text that stands as it is, or none.
+    #[inline]
+    pub(super) fn push_plain(&mut self, text: Option<&[u8]>) {
+        self.separate();
+        self.out.extend_from_slice(match (text, self.lines.style) {
+            (Some([]), Style::Csv) => b"\"\"",
+            (Some(text), _) => text,
+            (None, Style::Csv) => b"",
+            (None, _) => b"\\N",
+        });
+        self.cells += 1;
+    }
+
+    #[inline]
+    fn separate(&mut self) {
+        let Self { lines, out, cells } = self;
+        let is_first = *cells == 0 && (lines.style != Style::Json || lines.mark.is_none());
+        let separator = if matches!(lines.style, Style::Csv | Style::Json) { b',' } else { b'\t' };
+        if !is_first {
+            out.push(separator);
+        }
     }
 
     pub(super) fn finish(self) {

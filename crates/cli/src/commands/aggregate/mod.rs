@@ -52,6 +52,7 @@ mod shown;
 mod store;
 mod stored;
 mod tables;
+mod taken;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -77,6 +78,7 @@ pub(crate) use args::AggregateArgs;
 use by::{By, Table};
 use columns::Reading;
 use engine::{Engine, Measure};
+use groups::Walks;
 use inputs::{Inputs, OnBad, Tally};
 use labels::{GROUPING, Labels};
 use means::Means;
@@ -254,6 +256,7 @@ impl<'a> Job<'a> {
         };
         let progress = Progress::of_reading(self.common, bytes);
         let out = self.out()?;
+        let walks = if self.args.unsorted && self.cube.is_none() { Walks::Few } else { Walks::Many };
         let mut engine = Engine::new(Arc::new(function), means.clone(), self.store)?;
         let watch = Stopwatch::start();
         let (labels, tally, groups) = progress.tell_while(|| {
@@ -262,7 +265,7 @@ impl<'a> Job<'a> {
                 // Nothing is kept either, so that a new store goes again.
                 Inputs::failure(mem::take(&mut failed), self.files.len())?;
             }
-            let base = engine.finish()?;
+            let base = engine.finish(walks)?;
             Inputs::failure(failed, self.files.len())?;
             let groups = match &self.cube {
                 Some(groupings) => cube::derive(groupings, base, &means)?,

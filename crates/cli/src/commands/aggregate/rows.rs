@@ -109,6 +109,7 @@ impl<A: Measure> crew::Reader for Reader<'_, A> {
 
     fn finish(mut self) -> (Tally, Fields) {
         self.leave();
+        self.adder.finish();
         (self.adder.teller.tally, self.fields)
     }
 }

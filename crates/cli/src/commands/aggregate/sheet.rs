@@ -2,6 +2,7 @@
 
 use std::io::{self, BufWriter, Write};
 use std::mem;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use forebay::Error;
@@ -12,6 +13,7 @@ use super::cells::Cells;
 use super::columnar::{self, Columnar};
 use super::kinds::Kind;
 use super::lines::Lines;
+use super::order::Arrangement;
 use crate::failure::Failure;
 use crate::form::Form;
 use crate::screen::Screen;
@@ -96,10 +98,10 @@ impl Encoder {
         match self {
             Self::Columns(groups) => groups.encode(cells).map(Encoded::Columns),
             Self::Lines(lines) => {
-                let mut out = Vec::with_capacity(cells.bytes());
+                let (mut out, is_plain) = (Vec::with_capacity(cells.bytes()), cells.are_plain(lines));
                 for row in 0..cells.rows() {
                     let mut line = lines.row(&mut out);
-                    cells.for_each_cell(row, |cell| line.push(cell));
+                    cells.write_row(row, &is_plain, &mut line);
                     line.finish();
                 }
                 Ok(Encoded::Lines(out))
@@ -115,6 +117,14 @@ impl Encoder {
             Self::Columns(_) => (columnar::GROUP_ROWS, columnar::GROUP_BYTES),
         };
         cells.rows() >= rows || cells.bytes() >= bytes
+    }
+
+    /// How many rows are best made by one thread.
+    pub(super) fn part_rows(&self) -> RangeInclusive<u64> {
+        match self {
+            Self::Lines(_) => LINES as u64..=LINES as u64,
+            Self::Columns(_) => columnar::GROUP_ROWS as u64 / 4..=columnar::GROUP_ROWS as u64,
+        }
     }
 }
 
@@ -145,16 +155,18 @@ impl Sheet {
         self.style == Style::Parquet
     }
 
-    /// Says what the cells of every row are called, and, where it has to be known, what they hold.
+    /// Says what the cells of every row are called, in which order rows come, and, where it has to be known, what they
+    /// hold.
     pub(super) fn begin(
         &mut self,
         names: Vec<String>,
         kinds: &[Kind],
         header: Header,
+        arrangement: Arrangement,
     ) -> Result<Encoder, Error> {
         if let (Target::Empty, Some((written, path))) = (&self.out, &self.file) {
             let file = written.file().map_err(|error| Error::io("write", path, &error))?;
-            let (columnar, groups) = Columnar::begin(file, &names, kinds)?;
+            let (columnar, groups) = Columnar::begin(file, &names, kinds, arrangement)?;
             self.out = Target::Columns(Box::new(columnar));
             return Ok(Encoder::Columns(groups));
         }

@@ -11,6 +11,7 @@ use forebay_aggregate::{Aggregate, BuiltIn, Composite, Value};
 use super::by::{self, By};
 use super::kmers;
 use super::labels::Labels;
+use super::order::Arrangement;
 use super::sheet::{self, Encoder, Header, Sheet, Style};
 use super::store;
 use super::tables::{INPUTS, RESCUED, SHAPE};
@@ -136,7 +137,7 @@ impl Shown {
             Notation::Hex => vec!["key".into()],
         };
         let names = keys.into_iter().chain(self.names.iter().cloned()).collect();
-        let encoder = sheet.begin(names, &[], Header::Hidden).map_err(sheet::failure)?;
+        let encoder = sheet.begin(names, &[], Header::Hidden, Arrangement::ByKey).map_err(sheet::failure)?;
         Ok(GroupSheet { shown: self, sheet, encoder, notation })
     }
 }

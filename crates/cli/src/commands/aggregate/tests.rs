@@ -12,6 +12,7 @@ use super::bases::{BaseLook, KmerReader};
 use super::chunks::{Chunk, Look};
 use super::crew::{Fault, Reader};
 use super::gathering::Gatherer;
+use super::groups::Walks;
 use super::inputs::{OnBad, Tally};
 use super::kmers::{Roller, Word, key};
 use super::means::Means;
@@ -54,7 +55,7 @@ fn gatherer() -> Gatherer<Count> {
 
 fn counts(gatherer: Gatherer<Count>) -> Counts {
     let mut counts = Counts::new();
-    let groups = gatherer.finish().unwrap();
+    let groups = gatherer.finish(Walks::Few).unwrap();
     let keep = &mut |key: &[u8], state: &[u8]| {
         assert_eq!(counts.insert(key.to_vec(), Count.finish(state)?), None);
         Ok(())

@@ -15,6 +15,7 @@ mod rescued;
 mod rotated;
 mod sequences;
 mod store;
+mod unsorted;
 mod words;
 
 use std::io::Write;

@@ -33,10 +33,10 @@ fn damage_to_a_backup_is_told_by_its_file() {
     folder.ok_on("load db t - --format csv", b"a,1\nb,2\n");
     folder.ok("backup db kept");
     let is_log = |name: &String| name.contains(".log-");
-    let names = std::fs::read_dir(folder.path("kept"))
+    let mut names = std::fs::read_dir(folder.path("kept"))
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    let name = names.filter(is_log).next().unwrap();
+    let name = names.find(is_log).unwrap();
     let path = folder.path("kept").join(&name);
     let mut bytes = std::fs::read(&path).unwrap();
     bytes[40] ^= 1;

@@ -323,8 +323,9 @@ impl OrderedTable {
 
     /// Brings in entries whose keys ascend, each key once, as lists: without the log, and without merging where no key
     /// lies in their range yet. All of them are there and durable when it returns or, on error or after a crash, none.
-    /// They are newer than what was written before the call. Layouts of runs only: `no-merge`, `tiering`, `leveling`
-    /// and the like.
+    /// They are newer than all that was written to the table before they are there. Writers to it wait for as long as it
+    /// takes to flush what has come meanwhile, and for an edit of the manifest. Layouts of runs only: `no-merge`,
+    /// `tiering`, `leveling` and the like.
     pub fn ingest(
         &self,
         entries: impl Iterator<Item = Result<(Vec<u8>, Vec<u8>)>> + Send + 'static,

@@ -24,7 +24,8 @@ use crate::{Batch, Cursor, Database, OrderedTable, Scan, Snapshot, Table};
 /// [`Database::transaction`] begins anew by itself. A transaction that is dropped has done nothing.
 ///
 /// Outside of this are time and compaction filters: it sees which entries had not
-/// [expired](crate::TableBuilder::time_to_live) when it began, and to lose entries since is no conflict.
+/// [expired](crate::TableBuilder::time_to_live) when it began, and to lose entries since is nothing that the order has to
+/// account for; though where it has to read again, it may be a conflict all the same. So are names of tables.
 ///
 /// It holds what a [`Snapshot`] holds, and is listed in [`Stats`](crate::Stats) as one.
 ///
@@ -47,7 +48,8 @@ pub struct Transaction {
     begun: Begun,
     batch: Batch,
     snapshot: Snapshot,
-    durability: Durability,
+    /// `None` where nobody has said.
+    durability: Option<Durability>,
 }
 
 impl Database {
@@ -60,7 +62,11 @@ impl Database {
     /// Lets `act` read and write in a [`Transaction`], and commits it. Where that conflicts, `act` is called again with a
     /// transaction that sees what is there by then, up to [`Options::transaction_attempts`](crate::Options::transaction_attempts)
     /// times in all: it should do nothing but read and write. An error of `act` ends this, and nothing is written; nor
-    /// is where `act` has called [`clear`](Batch::clear) last.
+    /// is where `act` has called [`clear`](Batch::clear) last. If the commit's write has reached the log and then returns
+    /// an error, it may still turn out to have been kept.
+    ///
+    /// In a table with [`max_space_amplification`](crate::TableBuilder::max_space_amplification) the commit may wait for
+    /// space, and give [`Error::NoSpace`](crate::Error::NoSpace) where what the transaction itself holds is in the way.
     ///
     /// ```
     /// # let env = forebay::env::Env::simulated(forebay::env::fs::MemoryFs::new(), 1);
@@ -107,18 +113,21 @@ impl Transaction {
     pub(crate) fn begin(engine: &Arc<Engine>) -> Self {
         let begun = Begun::new(&engine.versions);
         let snapshot = Snapshot::of_transaction(engine, begun.view());
-        let durability = engine.context.options.usual_durability();
-        Self { engine: Arc::clone(engine), begun, batch: Batch::new(), snapshot, durability }
+        Self { engine: Arc::clone(engine), begun, batch: Batch::new(), snapshot, durability: None }
     }
 
-    /// How durable its commit is; if this is not called, as [`Options::durability`](crate::Options::durability) says.
+    /// How durable its commit is; if this is not called, as [`Options::durability`](crate::Options::durability) says,
+    /// and for one that has written nothing, not at all. One that is told so makes what was written before it durable,
+    /// also if it writes nothing.
     pub fn set_durability(&mut self, durability: Durability) {
-        self.durability = durability;
+        self.durability = Some(durability);
     }
 
     /// What the transaction sees: the database as it was when it began, and what it has written so far. Whatever is read
-    /// of it before the commit is read by the transaction. For all reads that it has no calls for itself: of
-    /// aggregators ([`Aggregator::at`](crate::Aggregator::at)), of neighbours and ends, of tables by their names.
+    /// of it before the commit is read by the transaction; after that it is a snapshot as any. For all reads that it has
+    /// no calls for itself: of aggregators ([`Aggregator::at`](crate::Aggregator::at)), of neighbours and ends. Which
+    /// tables there are, by their names, is no such read: that one was made or dropped since is no conflict. For that
+    /// reason [`Windows::at`](crate::Windows::at) refuses it.
     pub fn snapshot(&mut self) -> Result<Snapshot> {
         self.seen().cloned()
     }
@@ -163,20 +172,26 @@ impl Transaction {
         self.seen()?.cursor(table)
     }
 
-    /// Writes all of it or, on an error or in a crash, nothing. Returns the number of its last record. One that has
-    /// written nothing never conflicts.
+    /// Writes all of it or, on an error or in a crash, nothing. Returns the number of its last record. If a write has
+    /// reached the log and then returns an error, it may still turn out to have been kept; after
+    /// [`Error::Conflict`](crate::Error::Conflict) it was not. One that has written nothing never conflicts.
     ///
     /// Device reads: none, mostly. What others have written since it began is looked through in write buffers. Where that
     /// is more than some 16 KiB for each key that was read, or was flushed to files, or a table was dropped, was brought
     /// entries by [`ingest`](OrderedTable::ingest) or was rolled back, all that was read is read again, as it was and as
     /// it is: up to twice the reads of the transaction. The same values are no conflict then, whoever has written them.
+    /// If others write so much while that goes on that it has to be done again, 8 times, that is a conflict, too.
     pub fn commit(mut self) -> Result<u64> {
         let payload = self.batch.payload(self.engine.context.serial)?;
         if payload.records() == 0 && self.engine.context.log.is_none() {
             // Opened to be read, it has no number to give.
             return Ok(0);
         }
-        self.engine.writer.write_if(Some(&mut self.begun), payload, self.durability)
+        let usual = match payload.records() {
+            0 => Durability::Memory,
+            _ => self.engine.context.options.usual_durability(),
+        };
+        self.engine.writer.write_if(Some(&mut self.begun), payload, self.durability.unwrap_or(usual))
     }
 
     fn seen(&mut self) -> Result<&Snapshot> {
@@ -210,7 +225,8 @@ impl std::fmt::Debug for Transaction {
 
 impl Table {
     /// Gives a key a new value, or none, if it has just this value, or none; says whether it had. At the database's
-    /// default durability. Device reads: those of a [`get`](Self::get).
+    /// default durability. If the write has reached the log and then returns an error, it may still turn out to have been
+    /// kept. Device reads: those of a [`get`](Self::get).
     ///
     /// ```
     /// # let env = forebay::env::Env::simulated(forebay::env::fs::MemoryFs::new(), 1);
@@ -235,8 +251,9 @@ impl Table {
     }
 
     /// Gives a key the value that `change` makes of the one that it has; `None` is no value. Returns the new one. Where
-    /// somebody else writes to the key meanwhile, `change` is called again. At the database's default durability. Device
-    /// reads: those of a [`get`](Self::get).
+    /// somebody else writes to the key meanwhile, `change` is called again. At the database's default durability. If the
+    /// write has reached the log and then returns an error, it may still turn out to have been kept. Device reads: those
+    /// of a [`get`](Self::get).
     ///
     /// ```
     /// # let env = forebay::env::Env::simulated(forebay::env::fs::MemoryFs::new(), 1);
@@ -269,7 +286,12 @@ impl Table {
         mut decide: impl FnMut(Option<&[u8]>) -> (T, Option<Option<Vec<u8>>>),
     ) -> Result<T> {
         let engine = &self.engine;
+        self.takes_writes()?;
         retried(engine.context.options.transaction_attempts, || {
+            // Before there is a view, whose files would not go. Who can only read frees none.
+            if engine.context.log.is_some() {
+                engine.space.wait_for_space(self.id())?;
+            }
             let mut begun = Begun::new(&engine.versions);
             let old = read::get(&engine.context, begun.view(), self.id(), key)?;
             let (told, new) = decide(old.as_deref());
@@ -278,7 +300,7 @@ impl Table {
                 Some(Some(value)) => batch.put(self, key, value),
                 Some(None) if old.is_some() => batch.delete(self, key),
                 // Nothing was there, or nothing is to be changed.
-                _ => return self.takes_writes().map(|()| told),
+                _ => return Ok(told),
             }
             let payload = batch.payload(self.database_id())?;
             engine.writer.write_if(Some(&mut begun), payload, engine.context.options.usual_durability())?;

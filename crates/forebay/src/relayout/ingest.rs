@@ -45,33 +45,12 @@ impl Relayout {
         let outcome = job.finish(&|| self.context.check_open())?;
         let (records, finished) =
             (outcome.records(), Finished { table: id, generation: table.generation, outcome });
-        // While this is held, no buffer is sealed.
-        let sealing = loop {
-            // What was accepted before is older than what comes in now, so it must be in lists before.
-            if !planted::is("ingest-under-buffers") {
-                self.writer.flush().inspect_err(|_| finished.discard())?;
-            }
-            let sealing = self.writer.stop_rotating();
-            if self.versions.is_reordering(id) {
-                finished.discard();
-                return Err(Error::invalid(format!(
-                    "table `{}` is being sorted into another order, so nothing was ingested; try again when that is done",
-                    table.name
-                )));
-            }
-            // Lists may have lost a range already whose deletion is still to be flushed. It would hide what comes in,
-            // and then no more.
-            let sealed = self.versions.state().sealed.clone();
-            let has_range_deletes = |buffer: &Arc<WriteBuffer>| {
-                buffer.range_deletes(usize::MAX).iter().any(|delete| delete.table == id)
-            };
-            if !sealed.iter().any(has_range_deletes) || planted::is("ingest-under-buffers") {
-                break sealing;
-            }
-        };
-        yield_point("ingest is written");
-        let committed = self.versions.commit(Commit::Ingested(finished));
-        drop(sealing);
+        // What was accepted before is older than what comes in now, so it must be in lists before. Most of it, while
+        // writers go on.
+        if !planted::is("ingest-under-buffers") {
+            self.writer.flush().inspect_err(|_| finished.discard())?;
+        }
+        let committed = self.bring_in(&table.name, finished);
         self.memory.tend_filters();
         if !committed? {
             return Err(Error::invalid(format!(
@@ -81,6 +60,55 @@ impl Relayout {
         }
         self.context.env.jobs.wake();
         Ok(records)
+    }
+
+    /// Lets what came in be seen, newer than all that was accepted before. `false` where it no longer fits its table.
+    ///
+    /// Writers to the table wait meanwhile. What they wrote would be above it, though it was written before, and by
+    /// somebody who has not seen it: then there would be no order in which they and this have come.
+    fn bring_in(&self, name: &str, finished: Finished) -> Result<bool> {
+        let id = finished.table;
+        let _one_at_a_time = self.bringing_in.lock();
+        if self.versions.is_reordering(id) {
+            finished.discard();
+            return Err(Error::invalid(format!(
+                "table `{name}` is being sorted into another order, so nothing was ingested; try again when that is done"
+            )));
+        }
+        let _frozen = Frozen::new(self, id).inspect_err(|_| finished.discard())?;
+        if !planted::is("ingest-under-buffers") {
+            self.writer.flush().inspect_err(|_| finished.discard())?;
+            // It would hide what comes in, and then no more: lists may have lost the range already.
+            let deletes_a_range = |buffer: &Arc<WriteBuffer>| {
+                buffer.range_deletes(usize::MAX).iter().any(|delete| delete.table == id)
+            };
+            debug_assert!(
+                !self.versions.state().sealed.iter().any(deletes_a_range),
+                "no deletion of a range is still to be flushed"
+            );
+        }
+        yield_point("ingest is written");
+        self.versions.commit(Commit::Ingested(finished))
+    }
+}
+
+/// A table whose writers wait until this is dropped.
+struct Frozen<'a> {
+    relayout: &'a Relayout,
+    table: u32,
+}
+
+impl<'a> Frozen<'a> {
+    fn new(relayout: &'a Relayout, table: u32) -> Result<Self> {
+        relayout.freeze(table, true)?;
+        Ok(Self { relayout, table })
+    }
+}
+
+impl Drop for Frozen<'_> {
+    fn drop(&mut self) {
+        let _ = self.relayout.freeze(self.table, false);
+        self.relayout.context.env.jobs.wake();
     }
 }
 

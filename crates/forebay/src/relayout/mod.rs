@@ -6,6 +6,8 @@ mod set_layout;
 
 use std::sync::Arc;
 
+use forebay_env::sync::{Mutex, Rank};
+
 use crate::background::Background;
 use crate::context::Context;
 use crate::memory::MemoryShares;
@@ -21,6 +23,8 @@ pub(crate) struct Relayout {
     memory: Arc<MemoryShares>,
     writer: Arc<Writer>,
     background: Arc<Background>,
+    /// Ingested entries are brought in, or a rewrite into another order begins, one at a time.
+    bringing_in: Mutex<()>,
 }
 
 impl Relayout {
@@ -38,6 +42,7 @@ impl Relayout {
             memory: Arc::clone(memory),
             writer: Arc::clone(writer),
             background: Arc::clone(background),
+            bringing_in: Mutex::ranked(Rank::Unordered, ()),
         }
     }
 }

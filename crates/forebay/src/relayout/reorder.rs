@@ -42,9 +42,9 @@ struct Reordering<'a> {
 
 impl Drop for Reordering<'_> {
     fn drop(&mut self) {
-        self.relayout.versions.end_following(self.table);
-        // The swap has let writers go on already, unless it failed.
+        // The swap has let writers go on already, unless it failed. As long as it is followed nobody else makes them wait.
         let _ = self.relayout.freeze(self.table, false);
+        self.relayout.versions.end_following(self.table);
         self.relayout.context.env.jobs.wake();
     }
 }
@@ -68,8 +68,8 @@ impl Relayout {
 
     fn begin_reorder(&self, table: &TableState) -> Result<()> {
         let log = self.context.log()?;
-        // Held by whoever is about to bring in what was ingested.
-        let _sealing = self.writer.stop_rotating();
+        // Nobody is about to bring in what was ingested, and makes writers of the table go on.
+        let _one_at_a_time = self.bringing_in.lock();
         if !self.versions.begin_following(table.id) {
             return Err(Error::invalid(format!(
                 "table `{}` is already being sorted into another order",
@@ -82,7 +82,7 @@ impl Relayout {
     }
 
     /// Makes writers of a table wait, or go on.
-    fn freeze(&self, id: u32, frozen: bool) -> Result<()> {
+    pub(super) fn freeze(&self, id: u32, frozen: bool) -> Result<()> {
         self.context.log()?.change_epoch(|| {
             self.versions.update_state(|state| match frozen {
                 true => drop(state.frozen.insert(id)),

@@ -5,7 +5,8 @@
 //!    and write buffers are its image: so the records between two views are walked, in memory ([`Begun::walk`]).
 //! 3. Where these are many, or not all in buffers any more, or something has come in beside the log, all that was read is
 //!    read anew and compared instead ([`Begun::read_again`]).
-//! 4. What is appended while this goes on is walked by the log, under its lock ([`Basis`]). If it is much, 2. again.
+//! 4. What is appended while this goes on is walked by the log, under its lock ([`Basis`]). If it is much, 2. again, up to
+//!    [`CHECKS_MAX`] times.
 //!
 //! **Invariant:** a transaction that is written has read what it would read at that moment.
 
@@ -14,6 +15,7 @@ use std::sync::Arc;
 use forebay_base::merge::Direction;
 use forebay_base::{Error, Range, Result, planted};
 use forebay_env::yield_point;
+use forebay_store::buffer::HasRead;
 use forebay_store::log::{Basis, Log};
 
 use crate::read::{self, Cursor};
@@ -26,12 +28,15 @@ const WALKED_BYTES: usize = 256 << 10;
 const WALKED_BYTES_PER_STEP: u64 = 16 << 10;
 /// What the log walks while nobody can append, at the first try. Each time that it is more, twice as much may be.
 const LOCKED_BYTES: usize = 16 << 10;
-const LOCKED_DOUBLINGS_MAX: u32 = 20;
+const LOCKED_DOUBLINGS_MAX: u32 = 6;
+/// So often it is checked. A transaction that is outrun as often, as where it reads for long what others flush meanwhile,
+/// is given up rather than that its thread reads for ever.
+const CHECKS_MAX: u32 = 8;
 /// How many keys are looked up together.
 const KEYS_AT_A_TIME: usize = 256;
 
 const _: () =
-    assert!(LOCKED_BYTES << LOCKED_DOUBLINGS_MAX > 1 << 30, "it comes to more than a batch can have");
+    assert!(LOCKED_BYTES << LOCKED_DOUBLINGS_MAX == 1 << 20, "others wait for a millisecond at most");
 
 /// See the module.
 pub(crate) struct Begun {
@@ -80,9 +85,7 @@ impl Begun {
         if bytes as u64 > per_step.saturating_add(WALKED_BYTES as u64) {
             return Err(TooMuch);
         }
-        Ok(self
-            .reads
-            .look(|read| since.into_iter().find_map(|(buffer, places)| buffer.changed(places, read))))
+        Ok(since.into_iter().find_map(|(buffer, places)| self.reads.changed(buffer, places)))
     }
 
     /// Reads anew all that was read, as the transaction saw it and as a newer view has it. The table of the first
@@ -98,7 +101,7 @@ impl Begun {
             let keys: Vec<&[u8]> = reads.keys.iter().map(|key| &*key.key).collect();
             for keys in keys.chunks(KEYS_AT_A_TIME) {
                 let get = |view| read::multi_get(&self.versions.context, view, id, keys);
-                if get(&then)? != get(&now)? {
+                if !is_same(&get(&then)?, get(&now))? {
                     return Ok(Some(id));
                 }
             }
@@ -118,14 +121,30 @@ impl Begun {
         let (mut older, mut newer) = (cursor(then)?, cursor(now)?);
         loop {
             older.next()?;
-            newer.next()?;
-            if older.stored() != newer.stored() {
+            let stepped = newer.next();
+            if !is_same(&older.stored(), stepped.map(|()| newer.stored()))? {
                 return Ok(false);
             }
             if older.stored().is_none() {
                 return Ok(true);
             }
         }
+    }
+}
+
+impl Drop for Begun {
+    /// Views and cursors of it may be there for longer.
+    fn drop(&mut self) {
+        self.reads.close();
+    }
+}
+
+/// Whether what was read is there again. It is not where it cannot be given any more, as a value that others have made
+/// too long.
+fn is_same<T: PartialEq>(then: &T, now: Result<T>) -> Result<bool> {
+    match now {
+        Err(Error::Invalid(_) | Error::NotFound(_) | Error::TooLong(_)) => Ok(false),
+        now => now.map(|now| *then == now),
     }
 }
 
@@ -136,6 +155,9 @@ impl Condition for Begun {
     fn check(&mut self, epoch: u64) -> Result<Option<Basis<'_>>> {
         if self.reads.steps() == 0 {
             return Ok(None);
+        }
+        if self.checks == CHECKS_MAX {
+            return Err(outrun());
         }
         let newer = self.versions.view();
         debug_assert!(epoch >= self.epoch, "epochs do not fall");
@@ -154,6 +176,14 @@ impl Condition for Begun {
         let (segment, place) = (self.checked.state.active.segment(), self.checked.active_bytes);
         Ok(Some(Basis { read: &*self.reads, segment, place, bytes_max }))
     }
+}
+
+#[cold]
+fn outrun() -> Error {
+    Error::Conflict(format!(
+        "others have written more, {CHECKS_MAX} times, while it was checked whether they have changed what the transaction \
+         has read, so nothing was written; begin it anew"
+    ))
 }
 
 /// Does work that may conflict, again and again, unless its outcome is something else.

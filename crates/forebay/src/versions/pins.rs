@@ -74,9 +74,13 @@ impl Drop for Pin {
         // Outside the lock: what goes with it may be much.
         let gone = self.versions.pins.lock().held.remove(&self.number);
         debug_assert!(gone.is_some(), "a snapshot is held until it is let go of");
-        let seen = gone.map(|gone| Arc::as_ptr(&gone.state));
-        // Of one that saw what there is nothing goes, and nobody need look.
-        if !self.versions.look(|state| seen.is_some_and(|seen| std::ptr::eq(seen, state))) {
+        // Of one that saw what there is nothing goes, and nobody need look. It is kept until then: another version might
+        // take its place in memory.
+        let is_newest =
+            |state: &State| gone.as_ref().is_some_and(|gone| std::ptr::eq(Arc::as_ptr(&gone.state), state));
+        let was_newest = self.versions.look(is_newest);
+        drop(gone);
+        if !was_newest {
             self.versions.context.env.jobs.wake();
         }
     }

@@ -4,10 +4,12 @@
 //! has in the transaction's view.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range as Places;
 
 use forebay_base::{Bound, Error, Order, Range, Record, Result};
 use forebay_env::sync::{Mutex, Rank};
-use forebay_store::buffer::{RangeDelete, ReadSet};
+use forebay_store::WriteBuffer;
+use forebay_store::buffer::{HasRead, RangeDelete, ReadSet};
 
 use crate::versions::TableState;
 
@@ -22,7 +24,11 @@ pub(crate) struct Reads {
 
 /// It by tables.
 #[derive(Default)]
-struct Tables(BTreeMap<u32, TableReads>);
+struct Tables {
+    reads: BTreeMap<u32, TableReads>,
+    /// The transaction is over: whoever still reads what it saw reads for nobody.
+    is_closed: bool,
+}
 
 /// What it has read of one table.
 #[derive(Clone)]
@@ -54,11 +60,14 @@ impl Reads {
 
     fn note(&self, table: &TableState, add: impl FnOnce(&mut TableReads)) -> Result<()> {
         let mut tables = self.tables.lock();
-        let reads = tables.0.entry(table.id).or_insert_with(|| TableReads::new(table.order));
+        if tables.is_closed {
+            return Ok(());
+        }
+        let reads = tables.reads.entry(table.id).or_insert_with(|| TableReads::new(table.order));
         debug_assert_eq!(reads.order, table.order, "a view does not change");
         reads.steps += 1;
         add(reads);
-        let bytes: u64 = tables.0.values().map(|reads| reads.bytes).sum();
+        let bytes: u64 = tables.reads.values().map(|reads| reads.bytes).sum();
         if bytes <= self.bytes_max {
             return Ok(());
         }
@@ -71,39 +80,37 @@ impl Reads {
 
     /// A copy of all of it, by table.
     pub(crate) fn tables(&self) -> BTreeMap<u32, TableReads> {
-        self.tables.lock().0.clone()
+        self.tables.lock().reads.clone()
     }
 
-    /// Holds much against it. `look` must wait for nothing.
-    pub(crate) fn look<T>(&self, look: impl FnOnce(&dyn ReadSet) -> T) -> T {
-        look(&*self.tables.lock())
+    /// Forgets all of it, and notes no more.
+    pub(crate) fn close(&self) {
+        let gone =
+            std::mem::replace(&mut *self.tables.lock(), Tables { reads: BTreeMap::new(), is_closed: true });
+        drop(gone);
     }
 
     /// How many keys were looked up or stepped on.
     pub(crate) fn steps(&self) -> u64 {
-        self.tables.lock().0.values().map(|reads| reads.steps).sum()
+        self.tables.lock().reads.values().map(|reads| reads.steps).sum()
     }
 }
 
 impl ReadSet for Tables {
     fn has(&self, table: u32, record: &Record<'_>) -> bool {
-        self.0.get(&table).is_some_and(|reads| reads.has(&reads.order.bound(record.key)))
+        self.reads.get(&table).is_some_and(|reads| reads.has(&reads.order.bound(record.key)))
     }
 
     fn meets(&self, delete: &RangeDelete) -> bool {
         // A range that is deleted is of a table in key order, whatever its order was when it was read.
         let meets = |reads: &TableReads| !reads.order.is_lexical() || reads.meets(&delete.range);
-        self.0.get(&delete.table).is_some_and(meets)
+        self.reads.get(&delete.table).is_some_and(meets)
     }
 }
 
-impl ReadSet for Reads {
-    fn has(&self, table: u32, record: &Record<'_>) -> bool {
-        self.look(|tables| tables.has(table, record))
-    }
-
-    fn meets(&self, delete: &RangeDelete) -> bool {
-        self.look(|tables| tables.meets(delete))
+impl HasRead for Reads {
+    fn changed(&self, buffer: &WriteBuffer, places: Places<usize>) -> Option<u32> {
+        buffer.changed(places, &*self.tables.lock())
     }
 }
 

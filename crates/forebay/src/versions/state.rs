@@ -22,7 +22,7 @@ pub(crate) struct State {
     pub(crate) sealed: Vec<Arc<WriteBuffer>>,
     /// Tables by id.
     pub(crate) tables: Tables,
-    /// Tables whose writers wait, for as long as it takes to give them another order.
+    /// Tables whose writers wait, for as long as it takes to give them another order, or ingested entries.
     pub(crate) frozen: BTreeSet<u32>,
     /// All writers wait, for as long as a rollback takes.
     pub(crate) is_frozen: bool,

@@ -33,7 +33,7 @@ use forebay_env::sync::{Mutex, RwLock};
 
 pub use cursor::BufferCursor;
 pub use draft::Draft;
-pub use newer::ReadSet;
+pub use newer::{HasRead, ReadSet};
 pub use notes::{Contents, Notes, TableNotes};
 pub use noting::Noting;
 pub use pool::ArenaPool;

@@ -8,7 +8,13 @@ use super::{RangeDelete, WriteBuffer};
 use crate::log::batch::Records;
 use crate::log::frame;
 
-/// What somebody has read, of any tables.
+/// What somebody has read, of any tables, and may add to from other threads.
+pub trait HasRead {
+    /// [`WriteBuffer::changed`] of all of it, which nobody adds to meanwhile.
+    fn changed(&self, buffer: &WriteBuffer, places: Places<usize>) -> Option<u32>;
+}
+
+/// The same while nobody adds to it.
 pub trait ReadSet {
     /// Whether a record is of a key among it, which may have had no value.
     fn has(&self, table: u32, record: &Record<'_>) -> bool;

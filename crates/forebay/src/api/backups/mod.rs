@@ -143,6 +143,7 @@ impl Backups {
         let taken_at_milliseconds = self.env.clock.unix_milliseconds();
         let last_sequence = copied.last_sequence;
         let catalog = Catalog { number, database, taken_at_milliseconds, last_sequence, entries };
+        debug_assert!(copied_bytes <= Backup::of(&catalog).bytes, "what was copied is in it");
         // Pieces before the catalogue that names them.
         fs.sync_dir(&self.dir)?;
         self.write(&catalog)?;
@@ -180,6 +181,7 @@ impl Backups {
         let fs = &*self.env.fs;
         let is_root = |entry: &&Entry| [names::SUPERBLOCK, names::SUPERBLOCK_SPARE].contains(&&*entry.name);
         let (roots, others): (Vec<&Entry>, Vec<&Entry>) = catalog.entries.iter().partition(is_root);
+        debug_assert!(!roots.is_empty() && !others.is_empty(), "a catalogue has what every database has");
         let shelf = Shelf { fs, dir: &self.dir, copied_bytes: 0 };
         // So that it is no database before it is whole.
         for entries in [others, roots] {

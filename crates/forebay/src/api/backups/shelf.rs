@@ -56,6 +56,10 @@ impl Shelf<'_> {
             }
         }
         let from: u64 = pieces.iter().map(|piece| piece.bytes).sum();
+        debug_assert!(
+            from == 0 || *kind == PartKind::Tree && from < *bytes,
+            "only a tree goes on behind a front"
+        );
         let stored = match kind {
             PartKind::Tree => format!("{name}-{digest:08x}-{from}-{bytes}"),
             PartKind::List | PartKind::Values | PartKind::Segment => format!("{name}-{digest:08x}-{bytes}"),

@@ -208,7 +208,8 @@ impl<A: Aggregate> Windows<A> {
         WindowsSnapshot::new(self, self.parts.engine.versions.view(), database_id)
     }
 
-    /// The windows as a snapshot has them, also those that were dropped since.
+    /// The windows as a snapshot has them, also those that were dropped since. That of a transaction they refuse: their
+    /// calls give an error.
     pub fn at(&self, snapshot: &Snapshot) -> WindowsSnapshot<A> {
         WindowsSnapshot::new(self, snapshot.view().clone(), snapshot.database_id())
     }

@@ -5,7 +5,7 @@ use std::ops::{Bound, Range as Times, RangeBounds};
 use std::sync::Arc;
 
 use forebay_aggregate::Aggregate;
-use forebay_base::{Order, Range, Result};
+use forebay_base::{Error, Order, Range, Result};
 use forebay_env::guest;
 use forebay_layouts::answered;
 
@@ -78,11 +78,22 @@ impl<A: Aggregate> WindowsSnapshot<A> {
 
     /// The bytes that came with the last [`commit`](crate::WindowsBatch::commit) before.
     pub fn metadata(&self) -> Result<Option<Vec<u8>>> {
-        self.windows.parts.declared.metadata(&self.view, self.database_id)
+        self.windows.parts.declared.metadata(self.view()?, self.database_id)
     }
 
     fn marks(&self) -> Result<Marks> {
-        self.windows.parts.marks(&self.view, self.database_id)
+        self.windows.parts.marks(self.view()?, self.database_id)
+    }
+
+    /// What it sees. Windows are found by the names of their tables, which a transaction does not note.
+    fn view(&self) -> Result<&View> {
+        match self.view.own {
+            None => Ok(&self.view),
+            Some(_) => Err(Error::invalid(
+                "windows cannot be read in a transaction, which would not notice new ones; read them from \
+                 Database::snapshot",
+            )),
+        }
     }
 
     /// The tables that together have a range of time, of keys that have these marks.

@@ -10,14 +10,14 @@ use super::{
 /// Somebody who reads and then writes: by a snapshot and batches, or by a transaction.
 enum User<'a> {
     Batches(&'a Database, Snapshot),
-    Transaction(Transaction),
+    Transaction(Box<Transaction>),
 }
 
 impl<'a> User<'a> {
     /// One who sees what there is now.
     fn new(db: &'a Database, is_transaction: bool) -> Self {
         match is_transaction {
-            true => Self::Transaction(db.begin()),
+            true => Self::Transaction(Box::new(db.begin())),
             false => Self::Batches(db, db.snapshot()),
         }
     }

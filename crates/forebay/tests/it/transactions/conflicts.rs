@@ -1,13 +1,20 @@
 //! What is a conflict, and what is none: key by key, place by place of a range, and whatever else happens to a table.
 
+use std::sync::Arc;
+use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use forebay::aggregate::functions::Count;
-use forebay::{Database, Error, Keep, Layout, Nearest, Options, OrderedTable, Transaction};
+use forebay::{Database, Error, Keep, Layout, MergeRule, Nearest, Options, OrderedTable, Table, Transaction};
 use forebay_env::Env;
+use forebay_env::fs::MemoryFs;
+use forebay_env::sync::Mutex;
 use forebay_testkit::{Suffix, Wall};
 
 use super::{assert_conflict, commit, flush, layouts, open, open_ordered, open_table, ordered_layouts, put};
+
+/// What a transaction does with a table before others write to it.
+type Read = fn(&mut Transaction, &OrderedTable);
 
 /// A table with these keys, and one that transactions may write to.
 fn filled(layout: Layout) -> (Database, OrderedTable) {
@@ -18,7 +25,7 @@ fn filled(layout: Layout) -> (Database, OrderedTable) {
 }
 
 /// Begins, reads, writes something else; then others write `key`. Says whether that was a conflict.
-fn conflicts(layout: Layout, key: &str, read: impl Fn(&mut Transaction, &OrderedTable)) -> bool {
+fn conflicts(layout: Layout, key: &str, read: Read) -> bool {
     let outcomes = [false, true].map(|is_flushed| {
         let (db, table) = filled(layout);
         let mut transaction = db.begin();
@@ -39,7 +46,7 @@ fn conflicts(layout: Layout, key: &str, read: impl Fn(&mut Transaction, &Ordered
 }
 
 /// The keys by which others conflict with what was read.
-fn read_keys(layout: Layout, read: impl Fn(&mut Transaction, &OrderedTable) + Copy) -> String {
+fn read_keys(layout: Layout, read: Read) -> String {
     let keys = ["a", "b", "c", "d", "e", "f", "g", "h", "i"];
     keys.into_iter().filter(|key| conflicts(layout, key, read)).collect()
 }
@@ -49,7 +56,7 @@ fn read_keys(layout: Layout, read: impl Fn(&mut Transaction, &OrderedTable) + Co
 fn a_walk_conflicts_as_far_as_it_came() {
     for layout in ordered_layouts() {
         println!("{layout}");
-        let keys = |read: fn(&mut Transaction, &OrderedTable)| read_keys(layout, read);
+        let keys = |read: Read| read_keys(layout, read);
         assert_eq!(keys(|_, _| ()), "");
         assert_eq!(keys(|tx, table| drop(tx.get(table, "c").unwrap())), "c");
         assert_eq!(keys(|tx, table| drop(tx.multi_get(table, &["a", "d"]).unwrap())), "ad");
@@ -62,7 +69,7 @@ fn a_walk_conflicts_as_far_as_it_came() {
         assert_eq!(keys(|tx, table| tx.iter(table).unwrap().for_each(drop)), "abcdefghi");
         assert_eq!(keys(|tx, table| drop(tx.iter(table).unwrap().nth(1))), "abcd");
         assert_eq!(keys(|tx, table| drop(tx.snapshot().unwrap().last(table).unwrap())), "hi");
-        let nearest: [(_, fn(&mut Transaction, &OrderedTable), _); 4] = [
+        let nearest: [(_, Read, _); 4] = [
             ("below", |tx, table| near(tx, table, Nearest::Below), "bc"),
             ("at or below", |tx, table| near(tx, table, Nearest::AtOrBelow), "d"),
             ("at or above", |tx, table| near(tx, table, Nearest::AtOrAbove), "d"),
@@ -82,7 +89,7 @@ fn near(tx: &mut Transaction, table: &OrderedTable, nearest: Nearest) {
 fn a_cursor_conflicts_by_its_seeks_and_steps() {
     for layout in ordered_layouts() {
         println!("{layout}");
-        let keys = |read: fn(&mut Transaction, &OrderedTable)| read_keys(layout, read);
+        let keys = |read: Read| read_keys(layout, read);
         let seeks = keys(|tx, table| {
             let mut cursor = tx.cursor(table).unwrap();
             cursor.seek("a").unwrap();
@@ -277,7 +284,7 @@ fn changes_of_tables_as_a_whole() {
 #[test]
 fn time_alone_is_no_conflict() {
     let wall = Wall::new();
-    let env = wall.env(forebay_env::fs::MemoryFs::new(), 1, None);
+    let env = wall.env(MemoryFs::new(), 1, None);
     let db = Database::open("/db", options_of(&env)).unwrap();
     let expiring = db.table("t").time_to_live(Duration::from_secs(10)).open().unwrap();
     let filtered = db.table("f").compaction_filter(|_, _| Keep::Drop).open().unwrap();
@@ -298,6 +305,57 @@ fn time_alone_is_no_conflict() {
     late.commit().unwrap();
     expiring.put("a", "2").unwrap();
     assert_conflict(transaction);
+}
+
+/// Keeps the newest. Each time that this thread has it merge, somebody else writes to a table and has that flushed.
+#[derive(Clone, Default)]
+struct Outrunning(Arc<Mutex<Option<Outrun>>>);
+
+/// Who is outrun, and where others write.
+type Outrun = (ThreadId, Arc<Database>, Table);
+
+impl MergeRule for Outrunning {
+    fn name(&self) -> &str {
+        "outrunning/1"
+    }
+    #[expect(clippy::disallowed_methods, reason = "the users of a database bring threads of their own")]
+    fn merge(&self, _key: &[u8], newer: &[u8], _older: &[u8], out: &mut Vec<u8>) {
+        out.extend_from_slice(newer);
+        let others = self.0.lock().clone();
+        let Some((_, db, table)) = others.filter(|(outrun, ..)| *outrun == thread::current().id()) else {
+            return;
+        };
+        let write = move || {
+            table.put("z", "1").unwrap();
+            flush(&db);
+        };
+        thread::spawn(write).join().unwrap();
+    }
+}
+
+/// What was read takes so long to be read again that others have flushed more each time. It is given up.
+#[test]
+fn who_is_outrun_conflicts() {
+    let env = Env { fs: MemoryFs::new(), ..Env::real() };
+    let db = Arc::new(super::open_in(&env));
+    let (rule, other) = (Outrunning::default(), db.table("other").open().unwrap());
+    let table = db.table("t").merge_rule(rule.clone()).open().unwrap();
+    table.put("key", "1").unwrap();
+    flush(&db);
+    // A buffer has this, and a list what it merges with, as long as the transaction sees it.
+    table.merge("key", "2").unwrap();
+    let before = db.last_sequence();
+    let mut transaction = db.begin();
+    assert_eq!(transaction.get(&table, "key").unwrap().as_deref(), Some(&b"2"[..]));
+    put(&mut transaction, &other, "y", 1);
+    flush(&db);
+    *rule.0.lock() = Some((thread::current().id(), Arc::clone(&db), other.clone()));
+    let outcome = transaction.commit();
+    *rule.0.lock() = None;
+    let Err(Error::Conflict(reason)) = &outcome else { panic!("it is not outrun: {outcome:?}") };
+    assert!(reason.contains("8 times") && reason.ends_with("begin it anew"), "{reason}");
+    assert!(db.last_sequence() >= before + 8, "the others have written each time");
+    assert_eq!(other.get("y").unwrap(), None);
 }
 
 fn options_of(env: &Env) -> Options {

@@ -32,7 +32,11 @@ fn options(env: &Env) -> Options {
 }
 
 fn open() -> Database {
-    Database::open("/db", options(&Env::memory(1))).unwrap()
+    open_in(&Env::memory(1))
+}
+
+fn open_in(env: &Env) -> Database {
+    Database::open("/db", options(env)).unwrap()
 }
 
 fn open_table(db: &Database, layout: Layout) -> Table {

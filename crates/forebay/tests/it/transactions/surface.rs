@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use forebay::aggregate::functions::Count;
-use forebay::{Batch, Database, Durability, Error, MergeRule, Options, Result, Transaction};
+use forebay::{Batch, Database, Durability, Error, MergeRule, Options, Period, Result, Tiers, Transaction};
 use forebay_env::Env;
 use forebay_testkit::Suffix;
 
@@ -352,5 +352,59 @@ fn durability_is_that_of_the_options_or_its_own() {
         db.sync().unwrap();
         table.update("a", |_| Some(b"2".to_vec())).unwrap();
         assert_eq!(db.durable_sequence() == last + 1, usual == Durability::Disk);
+    }
+}
+
+/// One that has written nothing waits for no device, unless it is told to.
+#[test]
+fn who_only_reads_makes_nothing_durable() {
+    let db = Database::open("/db", options(&Env::memory(1)).durability(Durability::Disk)).unwrap();
+    let table = open_table(&db, layouts()[0]);
+    let mut batch = Batch::new();
+    put(&mut batch, &table, "a", 1);
+    let last = db.commit(batch, Durability::Memory).unwrap();
+    let mut tx = db.begin();
+    tx.get(&table, "a").unwrap();
+    assert_eq!(tx.commit().unwrap(), last);
+    assert!(db.durable_sequence() < last);
+    let mut tx = db.begin();
+    tx.set_durability(Durability::Disk);
+    assert_eq!(tx.commit().unwrap(), last);
+    assert_eq!(db.durable_sequence(), last);
+}
+
+/// What a transaction has shown reads on, for nobody, once it is over.
+#[test]
+fn a_snapshot_outlives_its_transaction() {
+    let db = Database::open("/db", options(&Env::memory(1)).transaction_reads(1 << 10)).unwrap();
+    let table = open_ordered(&db, layouts()[1]);
+    (0..100).for_each(|n| commit(&db, &table, &format!("key {n:02}"), n));
+    for is_committed in [true, false] {
+        let mut tx = db.begin();
+        put(&mut tx, &table, "own", 1);
+        let snapshot = tx.snapshot().unwrap();
+        if is_committed {
+            tx.commit().unwrap();
+        } else {
+            drop(tx);
+        }
+        for n in 0..100 {
+            assert_eq!(number(snapshot.get(&table, format!("key {n:02}")).unwrap()), n);
+        }
+        assert_eq!(number(snapshot.get(&table, "own").unwrap()), 1);
+    }
+}
+
+/// They are found by names of tables, which nobody notes.
+#[test]
+fn windows_are_not_read_by_transactions() {
+    let db = open();
+    let tiers = Tiers::new(Period::milliseconds(10), 3);
+    let windows = db.windows("w", Count, tiers).open().unwrap();
+    windows.add(1, "key", ()).unwrap();
+    assert_eq!(windows.at(&db.snapshot()).get(.., "key").unwrap(), Some(1));
+    let seen = windows.at(&db.begin().snapshot().unwrap());
+    for error in [seen.get(.., "key").unwrap_err(), seen.metadata().unwrap_err()] {
+        assert!(error.to_string().starts_with("windows cannot be read in a transaction"), "{error}");
     }
 }

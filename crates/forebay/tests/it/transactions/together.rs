@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use forebay::aggregate::functions::Count;
-use forebay::{Aggregator, Database, Error, Layout, Options, OrderedTable, Table};
+use forebay::{Aggregator, Database, Error, Layout, Options, OrderedTable, Table, Transaction};
 use forebay_env::fs::MemoryFs;
 use forebay_env::sync::Mutex;
 use forebay_env::{Env, Rng, yield_point};
@@ -214,4 +214,39 @@ fn transactions_on_threads_are_serialisable() {
         (done, conflicts) = (done + came.0, conflicts + came.1);
     }
     assert!(done > 1000, "{done} done, {conflicts} conflicts");
+}
+
+/// What is ingested was there before whoever has seen it, and it is newer than what those wrote who have not.
+#[test]
+fn an_ingest_has_one_place_among_transactions() {
+    let mut written = 0;
+    for seed in 0..30 {
+        println!("seed {seed}");
+        let env = Env::memory(seed);
+        env.jobs.interleave(seed);
+        let db = super::open_in(&env);
+        let table = super::open_ordered(&db, Layout::leveling(4));
+        let ingesting = env.jobs.fork("ingesting", {
+            let table = table.clone();
+            move || {
+                let entry = |key: &str| Ok((key.as_bytes().to_vec(), b"ingested".to_vec()));
+                table.ingest(["k", "m"].map(entry).into_iter()).unwrap();
+            }
+        });
+        let write_unless_there = |tx: &mut Transaction| {
+            let is_there = tx.contains_key(&table, "k")?;
+            if !is_there {
+                super::put(tx, &table, "m", seed as i64);
+            }
+            Ok(is_there)
+        };
+        while !db.transaction(write_unless_there).unwrap() {
+            written += 1;
+            yield_point("another one");
+        }
+        ingesting.join();
+        assert_eq!(env.jobs.panicked(), None, "seed {seed}");
+        assert_eq!(table.get("m").unwrap().as_deref(), Some(&b"ingested"[..]), "seed {seed}");
+    }
+    assert!(written > 100, "{written} wrote while something was ingested");
 }

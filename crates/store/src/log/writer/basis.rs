@@ -3,12 +3,12 @@
 use forebay_base::planted;
 
 use super::Appended;
-use crate::buffer::{ReadSet, WriteBuffer};
+use crate::buffer::{HasRead, WriteBuffer};
 
 /// What a batch was made from: it is appended only where nothing has changed that since.
 pub struct Basis<'a> {
     /// What was read for it.
-    pub read: &'a dyn ReadSet,
+    pub read: &'a dyn HasRead,
     /// In this segment, and in none before it,
     pub segment: u64,
     /// what is before this place is known to have left all that as it was.
@@ -25,7 +25,7 @@ impl Basis<'_> {
             return Some(Appended::Stale);
         }
         debug_assert!(self.place <= active.len(), "what was looked through is there");
-        let changed = active.changed(self.place..usize::MAX, self.read).map(Appended::Conflict);
+        let changed = self.read.changed(active, self.place..usize::MAX).map(Appended::Conflict);
         changed.filter(|_| !planted::is("conflict-under-the-lock"))
     }
 }

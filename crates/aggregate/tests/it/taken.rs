@@ -59,6 +59,16 @@ fn functions() -> Composite {
     Composite::parse("count,sum:v,fsum:v", &COLUMNS).expect("functions")
 }
 
+/// All that a walk over groups shows.
+fn walked(groups: &CompressedAggregator<Composite>) -> Result<Map> {
+    let mut seen = Map::new();
+    groups.for_each(&mut |key, state| {
+        seen.insert(key.to_vec(), answer(&functions(), state)?);
+        Ok(())
+    })?;
+    Ok(seen)
+}
+
 /// All that leaves show, in the order of hashes of so many bits.
 fn shown(taken: &TakenGroups<Composite>, bits: u32) -> Result<Map> {
     let (functions, mut map, mut last) = (functions(), Map::new(), None);
@@ -132,12 +142,7 @@ fn what_is_not_packed_is_read_too() -> Result<()> {
             let state = groups.get(key)?.expect("it was added");
             assert_eq!(answer(&functions(), &state)?, *expected);
         }
-        let mut seen = Map::new();
-        groups.for_each(&mut |key, state| {
-            seen.insert(key.to_vec(), answer(&functions(), state)?);
-            Ok(())
-        })?;
-        assert!(seen == map, "all are shown");
+        assert!(walked(&groups)? == map, "all are shown");
     }
     assert!(shown(&groups.take_groups()?.expect("nothing is in files"), u64::BITS)? == map);
     Ok(())
@@ -154,12 +159,7 @@ fn what_is_in_files_stays_there() -> Result<()> {
     count(&mut map, &rows);
     assert!(groups.is_spilled() && groups.memory_bytes() <= memory, "{}", groups.memory_bytes());
     assert!(groups.take_groups()?.is_none());
-    let mut seen = Map::new();
-    groups.for_each(&mut |key, state| {
-        seen.insert(key.to_vec(), answer(&functions(), state)?);
-        Ok(())
-    })?;
-    assert!(seen == map, "all are shown");
+    assert!(walked(&groups)? == map, "all are shown");
     Ok(())
 }
 

@@ -3,14 +3,13 @@
 use std::io::ErrorKind;
 use std::path::Path;
 
-use forebay_base::limits::STEP_BYTES;
 use forebay_base::{Error, Result};
 use forebay_env::{Access, FileSystem};
 use serde::Serialize;
 
 use crate::context::create_dir_durably;
 use crate::history::History;
-use crate::history::copy::{Part, PartKind, refuse_inside};
+use crate::history::copy::{Part, PartKind, pour, refuse_inside};
 
 /// What a checkpoint is made of: see [`Database::checkpoint`](crate::Database::checkpoint).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -65,11 +64,8 @@ impl History {
         };
         let copied = create_dir_durably(fs, target).and_then(|()| self.copy_to(target, &mut place));
         let copied = copied.map(|copied| {
-            files.extend(copied.made.into_iter().map(|(name, bytes)| CheckpointFile {
-                name,
-                bytes,
-                digest: None,
-            }));
+            let made = copied.made.into_iter();
+            files.extend(made.map(|(name, bytes)| CheckpointFile { name, bytes, digest: None }));
             Checkpoint { last_sequence: copied.last_sequence, files }
         });
         copied.map_err(within_one).map_err(|error| match clear(fs, target, was_there) {
@@ -107,19 +103,9 @@ fn clear(fs: &dyn FileSystem, target: &Path, was_there: bool) -> bool {
 
 /// Copies the first bytes of a file, durably.
 fn copy_front(fs: &dyn FileSystem, from: &Path, to: &Path, bytes: u64) -> Result<()> {
-    let (from_file, to_file) = (fs.open_read(from, Access::Buffered)?, fs.create(to, Access::Buffered)?);
-    let mut chunk = vec![0; STEP_BYTES];
-    let mut at = 0;
-    while at < bytes {
-        let wanted = chunk.len().min((bytes - at) as usize);
-        let got = from_file.read_at(at, &mut chunk[..wanted])?;
-        if got == 0 {
-            return Err(Error::corruption(from, at, "the file ends too early"));
-        }
-        to_file.write_at(at, &chunk[..got])?;
-        at += got as u64;
-    }
-    to_file.sync()
+    let (from, to) = (fs.open_read(from, Access::Buffered)?, fs.create(to, Access::Buffered)?);
+    pour(&*from, 0..bytes, &mut |at, bytes| to.write_at(at, bytes))?;
+    to.sync()
 }
 
 #[cfg(test)]

@@ -4,11 +4,13 @@
 //! database.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use forebay_base::limits::STEP_BYTES;
 use forebay_base::{Error, Result, planted};
-use forebay_env::{Access, Arena, FileSystem, LockMode};
+use forebay_env::{Access, File, FileSystem, LockMode};
 use forebay_layouts::DataFile;
 use forebay_store::log::frame;
 use forebay_store::manifest::{AppendError, Edit, Manifest, Snapshot};
@@ -72,7 +74,7 @@ impl History {
         let last_sequence = self.write_buffers_to(target, &view, snapshot.log.flushed.1, &mut made)?;
         debug_assert!(last_sequence <= log.last_sequence(), "what is copied was accepted");
         // To copy files may take long: it holds them as a snapshot does, and no buffer.
-        let active = Arc::new(WriteBuffer::new(u64::MAX, Arena::new(0).0, None));
+        let active = WriteBuffer::never_filled();
         let state = Arc::new(State { active, sealed: Vec::new(), ..State::clone(&view.state) });
         drop(view);
         let _pin = Pin::new(&self.versions, &state);
@@ -90,14 +92,10 @@ impl History {
         current.write(fs, target).map_err(AppendError::into_cause)?;
         drop(fs.lock(&target.join(names::LOCK), LockMode::Exclusive)?);
         self.context.superblock.write(fs, target)?;
-        let others = fs.list(target)?.into_iter().filter(|name| {
-            name == names::CURRENT
-                || [names::SUPERBLOCK, names::SUPERBLOCK_SPARE].contains(&&**name)
-                || names::parse(name).is_some_and(|(_, kind)| kind == "manifest")
-        });
-        for name in others {
-            let bytes = fs.open_read(&target.join(&name), Access::Buffered)?.len()?;
-            made.push((name, bytes));
+        let roots =
+            [names::CURRENT, names::SUPERBLOCK, names::SUPERBLOCK_SPARE].map(|root| target.join(root));
+        for path in roots.iter().map(|root| &**root).chain([manifest.path()]) {
+            made.push((name_of(path), fs.open_read(path, Access::Buffered)?.len()?));
         }
         Ok(Copied { last_sequence, made })
     }
@@ -166,6 +164,26 @@ fn files_of(state: &State) -> Vec<Part> {
         }));
     }
     parts
+}
+
+/// Hands a range of a file on, step by step, with places from its beginning.
+pub(crate) fn pour(
+    from: &dyn File,
+    range: Range<u64>,
+    take: &mut dyn FnMut(u64, &[u8]) -> Result<()>,
+) -> Result<()> {
+    let mut chunk = vec![0; STEP_BYTES];
+    let mut at = range.start;
+    while at < range.end {
+        let wanted = chunk.len().min((range.end - at) as usize);
+        let got = from.read_at(at, &mut chunk[..wanted])?;
+        if got == 0 {
+            return Err(Error::corruption(from.path(), at, "the file ends too early"));
+        }
+        take(at - range.start, &chunk[..got])?;
+        at += got as u64;
+    }
+    Ok(())
 }
 
 /// Refuses a directory inside of another, however it is spelt. Of its path as much counts as there is.

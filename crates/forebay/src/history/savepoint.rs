@@ -10,7 +10,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use forebay_base::{Error, Result};
-use forebay_env::{Arena, yield_point};
+use forebay_env::yield_point;
 use forebay_store::WriteBuffer;
 use forebay_store::manifest::Edit;
 use serde::Serialize;
@@ -92,7 +92,7 @@ impl History {
     pub(crate) fn view_savepoint(&self, name: &str) -> Result<(View, u64)> {
         refuse_guests()?;
         let savepoint = Arc::clone(self.versions.lock().savepoint(name)?);
-        let active = Arc::new(WriteBuffer::new(u64::MAX, Arena::new(0).0, None));
+        let active = WriteBuffer::never_filled();
         let (tables, frozen) = (savepoint.tables.clone(), BTreeSet::new());
         let state = State { active, sealed: Vec::new(), tables, frozen, is_frozen: false };
         Ok((View::new(Arc::new(state), 0), savepoint.taken_at_milliseconds))

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use forebay_base::{Error, Result, planted};
 use forebay_env::fs::{BoundedFs, GatedFs};
 use forebay_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use forebay_env::{Arena, Env, FileLock, FileSystem};
+use forebay_env::{Env, FileLock, FileSystem};
 use forebay_layouts::DataFile;
 use forebay_store::buffer::ArenaPool;
 use forebay_store::log::recover::{Extent, LogFiles};
@@ -107,7 +107,7 @@ fn read(
         retained_segments(&replay.lists, &listing.logs, &replay.log, &read.retained, superblock.log_secret)?;
     read.recovered.gaps.drain(..).for_each(|gap| gaps.note(gap));
     let (log, active, manifest) = if options.read_only {
-        (None, Arc::new(WriteBuffer::new(u64::MAX, Arena::new(0).0, None)), None)
+        (None, WriteBuffer::never_filled(), None)
     } else {
         let mut manifest = manifest.ok_or_else(|| Error::bug("a salvaged database is read-only"))?;
         let is_noted = make_manifest_durable(fs, dir, &mut manifest, closed.is_none())?;

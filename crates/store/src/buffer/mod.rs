@@ -119,6 +119,11 @@ impl WriteBuffer {
         }
     }
 
+    /// An empty one that mirrors no segment, where nothing is ever appended.
+    pub fn never_filled() -> Arc<Self> {
+        Arc::new(Self::new(u64::MAX, Arena::new(0).0, None))
+    }
+
     /// The log segment's id.
     pub fn segment(&self) -> u64 {
         self.segment

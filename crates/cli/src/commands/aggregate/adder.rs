@@ -3,12 +3,11 @@
 use forebay::Error;
 use forebay_aggregate::columns::Rows as Batched;
 use forebay_aggregate::functions::Count;
-use forebay_aggregate::group_key as keys;
 
 use super::batch::Row;
 use super::by::Table;
 use super::crew::Fault;
-use super::engine::Measure;
+use super::engine::{Measure, add_alone};
 use super::gathering::Gatherer;
 use super::inputs::{OnBad, Tally};
 use super::refused::Refused;
@@ -105,26 +104,16 @@ impl<'a, A: Measure> Adder<'a, A> {
 
     fn add(&mut self, row: &Row<'_>) -> Result<(), Fault> {
         let Self { table, gatherer, key, teller, .. } = self;
-        key.clear();
-        (0..table.keys.len()).for_each(|at| keys::push(key, row.column(at)));
-        let values = || (0..table.columns.len()).map(|at| row.value(at));
-        match (A::add_row(&mut &**gatherer, key, values()), teller.on_bad) {
-            (Ok(()), _) => {}
-            (Err(Refused::Work(error)), _) => return Err(error.into()),
-            (Err(Refused::Record(error)), on_bad) => {
-                let taken = match on_bad {
-                    OnBad::Skip => A::add_what_is_taken(&mut &**gatherer, key, values())?,
-                    OnBad::Stop => None,
-                };
-                let Some(refused) = taken else {
-                    let reason = if let Error::Invalid(reason) = error { reason } else { error.to_string() };
-                    return teller.refuse(row.position(), reason);
-                };
+        match add_alone(&mut &**gatherer, table, row, teller.on_bad, key) {
+            Ok(refused) => {
                 teller.tally.refused_values += refused;
+                teller.count(1);
+                Ok(())
             }
+            Err(Refused::Work(error)) => Err(error.into()),
+            Err(Refused::Record(Error::Invalid(reason))) => teller.refuse(row.position(), reason),
+            Err(Refused::Record(error)) => teller.refuse(row.position(), error.to_string()),
         }
-        teller.count(1);
-        Ok(())
     }
 
     /// The next record could not be had.

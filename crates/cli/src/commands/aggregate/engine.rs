@@ -7,15 +7,19 @@ use forebay::Error;
 use forebay::limits::KEY_BYTES_MAX;
 use forebay_aggregate::columns::OverRows;
 use forebay_aggregate::functions::Count;
-use forebay_aggregate::{Aggregate, Composite, Value};
+use forebay_aggregate::{Aggregate, Composite, Value, group_key as keys};
 
+use super::batch::Row;
+use super::by::Table;
 use super::gathering::Gatherer;
 use super::groups::{Groups, Walks};
+use super::inputs::OnBad;
 use super::means::Means;
 use super::reached::Reached;
 use super::refused::Refused;
 use super::store::{Store, Storer};
 use crate::failure::Failure;
+use crate::input::Rows;
 
 /// What takes values and states of groups.
 pub(super) trait Sink<A: Aggregate> {
@@ -54,6 +58,27 @@ pub(super) trait Measure: OverRows + Sized {
 
     /// Appends what a state stands for.
     fn answer(&self, state: &[u8], answers: &mut Vec<Value<'_>>) -> Result<(), Error>;
+}
+
+/// Adds a row by itself, to be told why it is refused; where bad ones are skipped, without the values that functions
+/// refuse. Returns how many those are. `key` is memory for its key.
+pub(super) fn add_alone<A: Measure>(
+    sink: &mut impl Sink<A>,
+    table: &Table,
+    row: &Row<'_>,
+    on_bad: OnBad,
+    key: &mut Vec<u8>,
+) -> Result<u64, Refused> {
+    key.clear();
+    (0..table.keys.len()).for_each(|at| keys::push(key, row.column(at)));
+    let values = || (0..table.columns.len()).map(|at| row.value(at));
+    match A::add_row(sink, key, values()) {
+        Err(Refused::Record(error)) if on_bad == OnBad::Skip => {
+            let taken = A::add_what_is_taken(sink, key, values()).map_err(Refused::Work)?;
+            taken.ok_or(Refused::Record(error))
+        }
+        added => added.map(|()| 0),
+    }
 }
 
 impl Measure for Count {

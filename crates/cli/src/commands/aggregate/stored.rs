@@ -4,15 +4,13 @@
 //! are looked at together, those behind one that ends the work are left.
 
 use forebay_aggregate::columns::Rows as Batched;
-use forebay_aggregate::group_key as keys;
 
 use super::batch::{Batch, Row};
 use super::by::Table;
 use super::columns::{Fields, header_failure};
-use super::engine::{Engine, Measure};
+use super::engine::{Engine, Measure, add_alone};
 use super::inputs::{Input, Inputs, OnBad};
 use super::reached::{Extent, Place, State};
-use super::refused::Refused;
 use crate::failure::Failure;
 use crate::input::parquet::{ParquetBatches, ParquetFile};
 use crate::input::{Position, Rows, Trouble};
@@ -186,17 +184,8 @@ impl<A: Measure> Adding<'_, '_, '_, A> {
         let Self { table, name, inputs, engine } = self;
         let here = position(at);
         let row = Row::of(rows, at, here);
-        let mut key = Vec::new();
-        (0..table.keys.len()).for_each(|at| keys::push(&mut key, row.column(at)));
-        let values = || (0..table.columns.len()).map(|at| row.value(at));
-        let mut added = A::add_row(&mut **engine, &key, values());
-        if let (Err(Refused::Record(_)), OnBad::Skip) = (&added, inputs.on_bad) {
-            let taken = A::add_what_is_taken(&mut **engine, &key, values());
-            if let Some(refused) = taken.map_err(|error| (None, error.into()))? {
-                inputs.tally.refused_values += refused;
-                added = Ok(());
-            }
-        }
+        let added = add_alone(&mut **engine, table, &row, inputs.on_bad, &mut Vec::new());
+        let added = added.map(|refused| inputs.tally.refused_values += refused);
         let before = Position { number: here.number.saturating_sub(1), ..here };
         inputs.note(added, name, || here).map_err(|failure| (Some(before), failure))
     }

@@ -1,7 +1,7 @@
 //! Groups that are shown by several threads: each makes something of some leaves, and all of that is taken in order.
 //!
-//! **Invariant:** what is taken is the same with any number of threads: parts are dealt in turn, and taken back in the
-//! same turn. No thread is more than a piece ahead.
+//! **Invariant:** of the same parts what is taken is the same with any number of threads: they are dealt in turn, and
+//! taken back in the same turn. No thread is more than a piece ahead.
 
 use std::ops::{Range, RangeInclusive};
 use std::sync::mpsc;

@@ -46,6 +46,18 @@ impl Draws {
     }
 }
 
+/// What is counted and told of these words and this standard input is the same with any number of threads.
+pub(crate) fn assert_alike_by_threads(folder: &Folder, words: &str, input: &[u8]) {
+    let outcome = |threads: u32| {
+        let outcome = folder.run_on(&format!("aggregate {words} --threads {threads}"), input);
+        (outcome.code, outcome.stdout, outcome.stderr)
+    };
+    let expected = outcome(1);
+    for threads in [2, 5] {
+        assert!(outcome(threads) == expected, "{words} with {threads} threads");
+    }
+}
+
 /// Writes gzip data of two members, as several tools that append do.
 pub(crate) fn write_gzip(folder: &Folder, name: &str, text: &[u8]) {
     let mut file = Vec::new();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Draws, write_gzip};
+use super::{Draws, assert_alike_by_threads, write_gzip};
 use crate::tool::{Folder, last_object};
 
 fn bases(draws: &mut Draws, length: u64) -> String {
@@ -107,20 +107,13 @@ fn readers_of_sequences_beside_each_other_tell_what_one_tells() {
     write_gzip(&folder, "b.fastq.gz", fastq(&short).as_bytes());
     let bad = format!("{}@bad\nACGT\n+\nIII\n{}@cut\nAC", fastq(&short), fastq(&short[..4000]));
     std::fs::write(folder.path("bad.fastq"), bad).unwrap();
-    let outcome = |words: &str, threads: u32| {
-        let outcome = folder.run(&format!("aggregate {words} --memory 200M --threads {threads}"));
-        (outcome.code, outcome.stdout, outcome.stderr)
-    };
     for words in [
         "--by kmer:25 a.fa one-line.fa b.fastq.gz",
         "--by kmer:51 one-line.fa --top 9",
         "--by kmer:11 bad.fastq --skip-bad",
         "--by kmer:11 b.fastq.gz bad.fastq",
     ] {
-        let expected = outcome(words, 1);
-        for threads in [2, 5] {
-            assert!(outcome(words, threads) == expected, "{words} with {threads} threads");
-        }
+        assert_alike_by_threads(&folder, &format!("{words} --memory 200M"), b"");
     }
     let all = [long.clone(), short[0].clone(), long, short[1].clone()];
     assert!(folder.ok("aggregate --by kmer:25 a.fa one-line.fa") == counted(&all, 25));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
-use super::{Draws, write_gzip};
+use super::{Draws, assert_alike_by_threads, write_gzip};
 use crate::tool::{Folder, last_object};
 
 /// Text of about this many words, of which a few are frequent, between all kinds of white space.
@@ -194,10 +194,6 @@ fn readers_of_text_beside_each_other_tell_what_one_tells() {
     std::fs::write(folder.path("a.txt"), &sound).unwrap();
     write_gzip(&folder, "b", tail.as_bytes());
     std::fs::write(folder.path("bad.txt"), format!("{sound} {long} {tail} {long}")).unwrap();
-    let outcome = |words: &str, threads: u32| {
-        let outcome = folder.run_on(&format!("aggregate {words} --threads {threads}"), tail.as_bytes());
-        (outcome.code, outcome.stdout, outcome.stderr)
-    };
     for words in [
         "--by word a.txt b -",
         "--by word --fold-case bad.txt a.txt --skip-bad --memory 100M",
@@ -206,10 +202,7 @@ fn readers_of_text_beside_each_other_tell_what_one_tells() {
         "--by word a.txt bad.txt",
         "--by ngram:2 bad.txt none.txt",
     ] {
-        let expected = outcome(words, 1);
-        for threads in [2, 5] {
-            assert!(outcome(words, threads) == expected, "{words} with {threads} threads");
-        }
+        assert_alike_by_threads(&folder, words, tail.as_bytes());
     }
     let number = split(&sound).count() + 1;
     let told = format!("bad.txt: record {number} at byte offset {}", sound.len() + 1);

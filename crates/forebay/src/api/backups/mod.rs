@@ -130,7 +130,7 @@ impl Backups {
         let number = catalogs.last().map_or(1, |last| last.number.saturating_add(1));
         let scratch = self.dir.join(SCRATCH);
         fs.create_dir_all(&scratch)?;
-        let mut shelf = Shelf { fs, dir: &self.dir, copied_bytes: 0 };
+        let mut shelf = self.shelf();
         let mut entries = Vec::new();
         let copied = engine.history.copy_to(&scratch, &mut |part| {
             entries.push(shelf.put(part, number, &earlier)?);
@@ -143,12 +143,13 @@ impl Backups {
         let taken_at_milliseconds = self.env.clock.unix_milliseconds();
         let last_sequence = copied.last_sequence;
         let catalog = Catalog { number, database, taken_at_milliseconds, last_sequence, entries };
-        debug_assert!(copied_bytes <= Backup::of(&catalog).bytes, "what was copied is in it");
+        let bytes = Backup::of(&catalog).bytes;
+        debug_assert!(copied_bytes <= bytes, "what was copied is in it");
         // Pieces before the catalogue that names them.
         fs.sync_dir(&self.dir)?;
         self.write(&catalog)?;
         self.clear_scratch()?;
-        Ok(Taken { number, last_sequence, bytes: Backup::of(&catalog).bytes, copied_bytes })
+        Ok(Taken { number, last_sequence, bytes, copied_bytes })
     }
 
     /// Makes a database of a backup, in a directory that is new or empty. Each byte is checked on the way; one that is
@@ -182,7 +183,7 @@ impl Backups {
         let is_root = |entry: &&Entry| [names::SUPERBLOCK, names::SUPERBLOCK_SPARE].contains(&&*entry.name);
         let (roots, others): (Vec<&Entry>, Vec<&Entry>) = catalog.entries.iter().partition(is_root);
         debug_assert!(!roots.is_empty() && !others.is_empty(), "a catalogue has what every database has");
-        let shelf = Shelf { fs, dir: &self.dir, copied_bytes: 0 };
+        let shelf = self.shelf();
         // So that it is no database before it is whole.
         for entries in [others, roots] {
             for entry in entries {
@@ -199,7 +200,7 @@ impl Backups {
     pub fn verify(&self, number: u64) -> Result<Vec<Error>> {
         let _lock = self.lock(LockMode::Shared)?;
         let catalog = self.find(number)?;
-        let shelf = Shelf { fs: &*self.env.fs, dir: &self.dir, copied_bytes: 0 };
+        let shelf = self.shelf();
         let check = |entry| shelf.read(entry, &mut |_, _| Ok(())).err();
         Ok(catalog.entries.iter().filter_map(check).collect())
     }
@@ -229,6 +230,10 @@ impl Backups {
             Err(error) if error.is_not_found() => Err(none_in(&self.dir)),
             lock => lock.map(Some),
         }
+    }
+
+    fn shelf(&self) -> Shelf<'_> {
+        Shelf { fs: &*self.env.fs, dir: &self.dir, copied_bytes: 0 }
     }
 
     /// All catalogues, oldest first.

@@ -1,13 +1,14 @@
 //! The pieces of backups: how they are put into their directory, and read again.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use forebay_base::limits::{BLOCK_BYTES, STEP_BYTES};
+use forebay_base::limits::BLOCK_BYTES;
 use forebay_base::{Error, Result, checksum};
 use forebay_env::{Access, File, FileSystem};
 
 use super::catalog::{Entry, Piece};
-use crate::history::{Part, PartKind};
+use crate::history::{Part, PartKind, pour};
 
 /// A file has no more pieces than this: then it is copied whole.
 const PIECES_MAX: usize = 64;
@@ -34,7 +35,9 @@ impl Shelf<'_> {
             (PartKind::Segment, _) => return self.put_own(path, name, *bytes, number),
             (_, Some(digest)) => *digest,
             // Nothing but its bytes tells a value file from one that another copy of the database has.
-            (_, None) => pour(&*self.fs.open_read(path, Access::Buffered)?, 0..*bytes, &mut |_, _| Ok(()))?,
+            (_, None) => {
+                pour_summed(&*self.fs.open_read(path, Access::Buffered)?, 0..*bytes, &mut |_, _| Ok(()))?
+            }
         };
         let known = || earlier.iter().filter(|entry| entry.name == *name);
         let is_it = |entry: &&&Entry| {
@@ -104,10 +107,10 @@ impl Shelf<'_> {
     }
 
     /// Copies a range of a file, durably but for its name.
-    fn copy(&mut self, from: &dyn File, range: std::ops::Range<u64>, name: String) -> Result<Piece> {
+    fn copy(&mut self, from: &dyn File, range: Range<u64>, name: String) -> Result<Piece> {
         let unfinished = self.path(&format!("{name}{UNFINISHED}"));
         let to = self.fs.create(&unfinished, Access::Buffered)?;
-        let sum = pour(from, range.clone(), &mut |at, bytes| to.write_at(at, bytes))?;
+        let sum = pour_summed(from, range.clone(), &mut |at, bytes| to.write_at(at, bytes))?;
         to.sync()?;
         self.fs.rename(&unfinished, &self.path(&name))?;
         let bytes = range.end - range.start;
@@ -126,7 +129,7 @@ impl Shelf<'_> {
                 let reason = format!("it is {length} bytes long, and the backup says {}", piece.bytes);
                 return Err(Error::corruption(&path, length.min(piece.bytes), reason));
             }
-            let sum = pour(&*file, 0..piece.bytes, &mut |at, bytes| take(start + at, bytes))?;
+            let sum = pour_summed(&*file, 0..piece.bytes, &mut |at, bytes| take(start + at, bytes))?;
             if sum != piece.sum {
                 return Err(Error::corruption(&path, 0, "its checksum is not what the backup says"));
             }
@@ -136,24 +139,17 @@ impl Shelf<'_> {
     }
 }
 
-/// Hands a range of a file on, step by step, with places from its beginning. Returns its checksum.
-fn pour(
+/// Hands a range of a file on, with places from its beginning. Returns its checksum.
+fn pour_summed(
     from: &dyn File,
-    range: std::ops::Range<u64>,
+    range: Range<u64>,
     take: &mut dyn FnMut(u64, &[u8]) -> Result<()>,
 ) -> Result<u32> {
-    let mut chunk = vec![0; STEP_BYTES];
-    let (mut at, mut sum) = (range.start, 0);
-    while at < range.end {
-        let wanted = chunk.len().min((range.end - at) as usize);
-        let got = from.read_at(at, &mut chunk[..wanted])?;
-        if got == 0 {
-            return Err(Error::corruption(from.path(), at, "the file ends too early"));
-        }
-        sum = checksum::append(sum, &chunk[..got]);
-        take(at - range.start, &chunk[..got])?;
-        at += got as u64;
-    }
+    let mut sum = 0;
+    pour(from, range, &mut |at, bytes| {
+        sum = checksum::append(sum, bytes);
+        take(at, bytes)
+    })?;
     Ok(sum)
 }
 

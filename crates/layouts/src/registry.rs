@@ -88,6 +88,21 @@ pub fn convert(
     })
 }
 
+/// The same records under other options of the same layout, by which all further work goes. `store` makes new files.
+pub fn alter(
+    version: &dyn TableVersion,
+    options: &TableOptions,
+    store: Store,
+) -> Result<Arc<dyn TableVersion>> {
+    let version: &dyn Any = version;
+    if let Some(WbTree { tree, context, .. }) = version.downcast_ref() {
+        return Ok(Arc::new(WbTree::new(tree.with_options(options.tree)?, context.with_store(store))));
+    }
+    let RunSetTable { set, context, .. } = version.downcast_ref().ok_or_else(malformed)?;
+    let set = set.with_file_bytes(options.tree.node_bytes);
+    Ok(Arc::new(RunSetTable::new(set, options.tree, context.with_store(store))))
+}
+
 /// A table of these options that nobody fills.
 pub fn simulated(
     options: &TableOptions,

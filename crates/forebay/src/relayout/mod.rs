@@ -1,5 +1,6 @@
 //! Tables that get another shape: layouts and orders are changed in use, and records come in sorted.
 
+mod alter;
 mod ingest;
 mod reorder;
 mod set_layout;

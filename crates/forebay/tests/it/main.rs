@@ -3,6 +3,7 @@
 
 use forebay_testkit::CountingHeap;
 
+mod alter;
 mod aside;
 mod backups;
 mod bound;

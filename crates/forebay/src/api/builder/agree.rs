@@ -1,4 +1,4 @@
-//! Whether a new table can have what is asked for, and whether it is what an older one was made with.
+//! Whether a new table can have what is asked for, and whether it is what an older one has.
 
 use forebay_base::{Error, Result};
 use forebay_layouts::{RuleName, TableOptions, TableRule};
@@ -61,11 +61,11 @@ impl<K> TableBuilder<K> {
         Ok(())
     }
 
-    /// Whether everything asked for is what the table was made with.
+    /// Whether everything asked for is what the table has.
     pub(super) fn agrees_with(&self, kept: &TableOptions) -> Result<()> {
         let differs = |name: &str, asked: Option<String>, kept: String| match asked {
             Some(asked) if asked != kept => Err(Error::invalid(format!(
-                "table `{}` was made with {name} {kept}, not {asked}; leave the option out, or make another table",
+                "table `{}` has {name} {kept}, not {asked}; leave the option out, or change it by `alter`",
                 self.name
             ))),
             _ => Ok(()),

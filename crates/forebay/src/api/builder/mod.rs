@@ -2,6 +2,7 @@
 
 mod aggregating;
 mod agree;
+mod alter;
 
 use std::fmt;
 use std::sync::Arc;
@@ -27,10 +28,10 @@ pub(crate) const NAME_BYTES_MAX: usize = 255;
 /// How often a node of a table that merges may hold a key, on average: there a lookup reads all of a key's records.
 const REPEATS_MAX_MERGING: f64 = 1.5;
 
-/// Opens a table, or makes it. Options count when it is made, and are kept: to ask for others later is an error. Section
-/// numbers are those of the WB paper, which `docs/papers.md` cites.
+/// Opens a table, or makes it. Options count when it is made, and are kept: to open it with others later is an error, and
+/// [`alter`](Self::alter) changes them. Section numbers are those of the WB paper, which `docs/papers.md` cites.
 #[derive(Clone, Debug)]
-#[must_use = "call open or open_ordered"]
+#[must_use = "call open, open_ordered or alter"]
 pub struct TableBuilder<K = ()> {
     engine: Arc<Engine>,
     name: String,
@@ -291,12 +292,7 @@ impl<K> TableBuilder<K> {
 
     fn open_state(&self) -> Result<Arc<TableState>> {
         refuse_guests()?;
-        if self.name.is_empty() || self.name.len() > NAME_BYTES_MAX {
-            return Err(Error::invalid(format!(
-                "a table's name has 1 to {NAME_BYTES_MAX} bytes, not {}",
-                self.name.len()
-            )));
-        }
+        self.check_name()?;
         let table = self.find_or_make()?;
         self.engine.memory.note_layout(table.options.layout);
         if let Some(code) = &self.rule.code {
@@ -310,6 +306,14 @@ impl<K> TableBuilder<K> {
         // Without its code only where somebody else has brought it.
         table.rule()?;
         Ok(table)
+    }
+
+    fn check_name(&self) -> Result<()> {
+        if (1..=NAME_BYTES_MAX).contains(&self.name.len()) {
+            return Ok(());
+        }
+        let bytes = self.name.len();
+        Err(Error::invalid(format!("a table's name has 1 to {NAME_BYTES_MAX} bytes, not {bytes}")))
     }
 
     fn find_or_make(&self) -> Result<Arc<TableState>> {

@@ -1,0 +1,87 @@
+//! Other options for a table that is in use: one edit, which moves no record. What there is stays as it is, and what is
+//! written from then on goes by the new options. Work that was under way is thrown away and, where it is still wanted,
+//! done anew.
+
+use std::sync::Arc;
+
+use forebay_base::{Error, Result};
+use forebay_layouts::{TableOptions, alter};
+use forebay_store::manifest::Edit;
+
+use crate::relayout::Relayout;
+use crate::versions::{TableState, store_for};
+
+impl Relayout {
+    /// Gives a table the options that `wanted` makes of its own.
+    pub(crate) fn alter(
+        &self,
+        name: &str,
+        wanted: impl FnOnce(&TableOptions) -> Result<TableOptions>,
+    ) -> Result<()> {
+        let mut version_set = self.versions.lock();
+        let state = self.versions.state();
+        let Some(table) = state.table_named(name) else {
+            let dir = self.context.dir.display();
+            return Err(Error::NotFound(format!("there is no table `{name}` in {dir}")));
+        };
+        let options = wanted(&table.options)?;
+        if options == table.options {
+            return Ok(());
+        }
+        options.validate().and_then(|()| can_be_altered(table, &options)).map_err(|error| match error {
+            Error::Invalid(reason) => Error::invalid(format!("table `{name}`: {reason}")),
+            error => error,
+        })?;
+        if self.versions.is_reordering(table.id) {
+            return Err(Error::invalid(format!(
+                "table `{name}` is being sorted into another order; try again when that is done"
+            )));
+        }
+        let seed = self.context.superblock.hash_seed;
+        let store = store_for(&self.versions.lists, &self.versions.trees, &options, seed, &table.space);
+        let altered = table.with_options(options, alter(&*table.version, &options, store)?);
+        debug_assert!(
+            altered.versions().keys().eq(table.versions().keys()),
+            "what there is stays where it is"
+        );
+        version_set.append(&Edit::AlterTable(altered.entry()))?;
+        self.versions.update_state(|state| state.tables.insert(Arc::clone(&altered)));
+        version_set.note_new_layout(table, &altered);
+        drop(version_set);
+        self.memory.share_memory();
+        self.context.env.jobs.wake();
+        Ok(())
+    }
+}
+
+/// Whether what the table has can be read under these options, too.
+fn can_be_altered(table: &TableState, options: &TableOptions) -> Result<()> {
+    let before = &table.options;
+    if options.layout != before.layout {
+        return Err(Error::invalid(format!(
+            "it has layout {}; another one is given by set_layout (in a shell `forebay layout`)",
+            before.layout
+        )));
+    }
+    if options.time_to_live.is_some() != before.time_to_live.is_some() {
+        return Err(Error::invalid(
+            "its values were made with time_to_live, or without it, and stay so; make another table",
+        ));
+    }
+    if options.apart_bytes_min.is_some() != before.apart_bytes_min.is_some() {
+        return Err(Error::invalid(
+            "it was made with values_apart, or without it, and stays so; make another table, or give another number \
+             of bytes",
+        ));
+    }
+    // A tree that is appended to has one filter for all that it has.
+    let has_trees =
+        || options.layout.grows_trees() || table.version.files().iter().any(|file| file.list().is_none());
+    if options.filter_bits_per_key != before.filter_bits_per_key && has_trees() {
+        return Err(Error::invalid(format!(
+            "it has trees, whose filters go on with {} filter_bits_per_key; leave that option out",
+            before.filter_bits_per_key
+        )));
+    }
+    Ok(())
+}

@@ -3,7 +3,7 @@
 use forebay::{Batch, Durability, Error, Result};
 
 use crate::groups::stored;
-use crate::harness::{Harness, joined};
+use crate::harness::{Harness, after, until};
 use crate::model::TABLES;
 use crate::trip::survives;
 use crate::{Change, Tables, Write};
@@ -60,15 +60,16 @@ impl Harness {
 
     /// Changes with values as they are stored: where they expire, with their expiry.
     pub(crate) fn stored(&self, changes: &[Change]) -> Vec<Change> {
-        let now = self.env.clock.unix_milliseconds();
+        let now = self.engine_time();
         let store = |change: &Change| {
-            let Some(usual) = self.config.time_to_live(change.table) else { return stored(change) };
-            let (value, ttl) = match &change.write {
-                Write::Put(value) => (value, usual),
-                Write::PutFor(value, ttl) => (value, *ttl),
+            let Some(usual) = self.config.usual_expiry(change.table, now) else { return stored(change) };
+            let write = match &change.write {
+                Write::Put(value) => Write::Put(until(value, usual)),
+                Write::PutFor(value, ttl) => Write::Put(until(value, after(now, *ttl))),
+                Write::Merge(operand) => Write::Merge(until(operand, usual)),
                 _ => return change.clone(),
             };
-            Change { write: Write::Put(joined(value, now, ttl)), ..change.clone() }
+            Change { write, ..change.clone() }
         };
         changes.iter().map(store).collect()
     }

@@ -9,6 +9,7 @@ mod cube;
 mod database;
 mod declared;
 mod description;
+mod expiry;
 mod group_files;
 mod key_bounds;
 mod merge_rule;

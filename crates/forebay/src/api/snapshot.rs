@@ -134,6 +134,11 @@ impl Snapshot {
         read::get(&self.engine.context, &self.view, self.own(table.as_ref())?, key.as_ref())
     }
 
+    /// The same into memory that is there. Returns when the entry was to expire, if there was one.
+    pub(super) fn get_into(&self, table: &Table, key: &[u8], value: &mut Vec<u8>) -> Result<Option<u64>> {
+        read::get_into(&self.engine.context, &self.view, self.own(table)?, key, value)
+    }
+
     /// Whether a table had a key.
     pub fn contains_key(&self, table: impl AsRef<Table>, key: impl AsRef<[u8]>) -> Result<bool> {
         Ok(self.get(table, key)?.is_some())

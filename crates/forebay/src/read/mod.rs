@@ -12,7 +12,7 @@ use forebay_base::combine::Fold;
 use forebay_base::{Record, Result, expiry, planted};
 use forebay_env::guest;
 use forebay_env::sync::atomic::Ordering;
-use forebay_layouts::{answered, milliseconds_of};
+use forebay_layouts::{RuleName, answered, milliseconds_of};
 use forebay_store::list::Lookup;
 
 use crate::context::Context;
@@ -29,22 +29,39 @@ const TIMED_EVERY: u64 = 16;
 
 /// Looks a key up.
 pub(crate) fn get(context: &Context, view: &View, table: u32, key: &[u8]) -> Result<Option<Vec<u8>>> {
+    let mut value = Vec::new();
+    Ok(get_into(context, view, table, key, &mut value)?.map(|_| value))
+}
+
+/// The same into memory that is there, in place of what it has. Returns when the entry expires, if there is one.
+pub(crate) fn get_into(
+    context: &Context,
+    view: &View,
+    table: u32,
+    key: &[u8],
+    value: &mut Vec<u8>,
+) -> Result<Option<u64>> {
+    let table = view.table(table)?;
+    let mut fold = Fold::within(std::mem::take(value));
     let timed = context.metrics.gets.get().is_multiple_of(TIMED_EVERY);
     context.metrics.gets.add(1);
     let started = timed.then(|| context.env.clock.now());
-    let found = find(context, view, view.table(table)?, key);
+    let found = find(context, view, table, key, &mut fold);
     if let Some(started) = started {
         context.metrics.get_latency.record(context.env.clock.now().saturating_sub(started));
     }
-    found
+    let ttl = found?;
+    let is_there = fold.has_value() && !ttl.is_expired(fold.value());
+    *value = fold.into_memory();
+    Ok(is_there.then(|| ttl.cut(value)))
 }
 
-fn find(context: &Context, view: &View, table: &TableState, key: &[u8]) -> Result<Option<Vec<u8>>> {
+/// Folds all there is of a key. Says how its value is seen.
+fn find(context: &Context, view: &View, table: &TableState, key: &[u8], fold: &mut Fold) -> Result<Ttl> {
     let lookup = Lookup::new(table.order, key);
     note(view, table, &lookup)?;
     let (rule, rows) = (table.rule()?, table.rows());
     guest::take_failure();
-    let mut fold = Fold::default();
     let mut open = true;
     for (buffer, limit) in view.buffers() {
         if open {
@@ -64,7 +81,7 @@ fn find(context: &Context, view: &View, table: &TableState, key: &[u8]) -> Resul
         let value = table.version.values().read(key, pointer)?;
         fold.fetched(value);
     }
-    answered(Ok(Ttl::of(context, view, table).unless_expired(fold.into_value())))
+    answered(Ok(Ttl::of(context, view, table)))
 }
 
 /// Notes what a transaction looks up.
@@ -83,11 +100,23 @@ pub(crate) fn multi_get<K: AsRef<[u8]>>(
     table: u32,
     keys: &[K],
 ) -> Result<Vec<Option<Vec<u8>>>> {
-    let table = view.table(table)?;
+    let mut folds: Vec<Fold> = keys.iter().map(|_| Fold::default()).collect();
+    let ttl = find_all(context, view, view.table(table)?, keys, &mut folds)?;
+    Ok(folds.into_iter().map(|fold| ttl.unless_expired(fold.into_value())).collect())
+}
+
+/// Folds all there is of several keys, in one fold each, all of them empty. Says how their values are seen.
+pub(crate) fn find_all<K: AsRef<[u8]>>(
+    context: &Context,
+    view: &View,
+    table: &TableState,
+    keys: &[K],
+    folds: &mut [Fold],
+) -> Result<Ttl> {
+    debug_assert_eq!(keys.len(), folds.len(), "each key has a fold");
     let (rule, rows) = (table.rule()?, table.rows());
     guest::take_failure();
     context.metrics.gets.add(keys.len() as u64);
-    let mut folds: Vec<Fold> = keys.iter().map(|_| Fold::default()).collect();
     let lookups = keys.iter().map(|key| Lookup::new(table.order, key.as_ref()));
     let mut waiting: Vec<(usize, Lookup<'_>)> = lookups.enumerate().collect();
     waiting.iter().try_for_each(|(_, lookup)| note(view, table, lookup))?;
@@ -106,9 +135,8 @@ pub(crate) fn multi_get<K: AsRef<[u8]>>(
     let mut each = |at: usize, record: &Record<'_>| folds[numbers[at]].add(rule, record);
     let wasted_nanoseconds = table.version.find(&lookups, &mut each)?;
     table.wasted_nanoseconds.fetch_add(wasted_nanoseconds, Ordering::Relaxed);
-    fetch(table, keys, &mut folds)?;
-    let ttl = Ttl::of(context, view, table);
-    answered(Ok(folds.into_iter().map(|fold| ttl.unless_expired(fold.into_value())).collect()))
+    fetch(table, keys, folds)?;
+    answered(Ok(Ttl::of(context, view, table)))
 }
 
 /// Gets the values that stand in value files, all at a time.
@@ -141,10 +169,19 @@ impl Ttl {
     }
 
     /// A value as the user gave it, unless its time is over.
-    pub(crate) fn unless_expired(self, stored: Option<Vec<u8>>) -> Option<Vec<u8>> {
+    fn unless_expired(self, stored: Option<Vec<u8>>) -> Option<Vec<u8>> {
         let mut value = stored.filter(|stored| !self.is_expired(stored))?;
-        value.truncate(self.user_value(&value).len());
+        self.cut(&mut value);
         Some(value)
+    }
+
+    /// Leaves of a stored value what the user gave. Returns when it expires.
+    fn cut(self, stored: &mut Vec<u8>) -> u64 {
+        let Some(_) = self.now else { return expiry::NEVER };
+        let (value, expiry) = expiry::split(stored);
+        let bytes = value.len();
+        stored.truncate(bytes);
+        expiry
     }
 
     /// Whether values expire at all.
@@ -169,7 +206,34 @@ impl Ttl {
     }
 }
 
-/// When what is put now expires.
+/// When what is written now expires that lives for so long.
 pub(crate) fn expiry_of(context: &Context, ttl: Duration) -> u64 {
     expiry::after(context.env.clock.unix_milliseconds(), milliseconds_of(ttl))
+}
+
+/// When what is written now without more expires, in a table whose entries live for so long. Where operands are merged
+/// it is at the end of a window of that length: what is written in one window has one expiry, and is merged.
+pub(crate) fn usual_expiry(context: &Context, ttl: Duration, merging: Merging) -> u64 {
+    match merging {
+        Merging::Nothing => expiry_of(context, ttl),
+        Merging::Operands => {
+            expiry::window_end(context.env.clock.unix_milliseconds(), milliseconds_of(ttl))
+        }
+    }
+}
+
+/// What becomes of several records of a key that may expire.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Merging {
+    /// The newest counts.
+    Nothing,
+    /// Operands are merged.
+    Operands,
+}
+
+impl Merging {
+    /// By the name of a table's rule.
+    pub(crate) fn by(rule: &RuleName) -> Self {
+        if *rule == RuleName::None { Self::Nothing } else { Self::Operands }
+    }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use forebay_base::{Order, Result};
 use forebay_env::sync::atomic::{AtomicU64, Ordering};
-use forebay_layouts::{DataFile, Layout, Rule, TableOptions, TableRule, TableVersion};
+use forebay_layouts::{DataFile, Layout, Rule, RuleName, TableOptions, TableRule, TableVersion};
 use forebay_store::WriteBuffer;
 use forebay_store::buffer::TableRows;
 use forebay_store::list::FileMeta;
@@ -114,6 +114,12 @@ impl TableState {
     /// Whether entries expire and there is something to do: time passes without anybody writing.
     pub(crate) fn wants_expiry(&self) -> bool {
         self.options.time_to_live.is_some() && self.version.next_work(&BTreeSet::new()).is_some()
+    }
+
+    /// Whether entries expire into which operands are merged. A merge that has dropped such an entry at the bottom has left
+    /// operands above of which nobody may see anything any more.
+    pub(crate) fn expires_merged(&self) -> bool {
+        self.options.time_to_live.is_some() && *self.rule.name() != RuleName::None
     }
 
     /// What the manifest keeps of it.

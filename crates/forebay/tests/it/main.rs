@@ -27,6 +27,7 @@ mod ingest;
 mod interleaved;
 mod jungle;
 mod layouts;
+mod lives;
 mod log;
 mod lost_edits;
 mod memory;

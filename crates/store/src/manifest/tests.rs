@@ -48,6 +48,7 @@ fn edits() -> Vec<Edit> {
         next_table: 2,
         log: keeping,
         rolled_back: 0,
+        clock_milliseconds: 0,
         tables: tables.clone(),
         savepoints,
     };
@@ -56,7 +57,9 @@ fn edits() -> Vec<Edit> {
         Edit::Snapshot(snapshot),
         Edit::Snapshot(Snapshot { log: mark, ..rolled_back.clone() }),
         Edit::Snapshot(Snapshot { log: vouching, ..rolled_back.clone() }),
+        Edit::Snapshot(Snapshot { clock_milliseconds: 1 << 41, ..rolled_back.clone() }),
         Edit::Snapshot(rolled_back),
+        Edit::Clock(1 << 41),
         Edit::Savepoint(savepoint),
         Edit::Rollback(Rollback { log: keeping, tables }),
         Edit::DropSavepoint("monday".into()),

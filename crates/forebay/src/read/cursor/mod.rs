@@ -357,7 +357,14 @@ impl Cursor {
                     self.pass_key()?
                 }
                 Kind::Put if !self.rule.merges_puts() => break,
-                kind if kind != Kind::Pointer && others == Others::Ended && source.has_keys_once() => break,
+                // What comes of operands is asked for its time once they are folded.
+                kind if kind != Kind::Pointer
+                    && others == Others::Ended
+                    && source.has_keys_once()
+                    && !self.ttl.expires() =>
+                {
+                    break;
+                }
                 _ => {
                     if self.fold_key()? {
                         self.stand = Stand::Folded;
@@ -408,7 +415,8 @@ impl Cursor {
             let value = self.table.version.values().read(&self.key, pointer)?;
             self.fold.fetched(value);
         }
-        answered(Ok(self.fold.finish(&self.key, Depth::Bottom).is_some()))
+        let is_there = self.fold.finish(&self.key, Depth::Bottom).is_some();
+        answered(Ok(is_there && !(self.ttl.expires() && self.ttl.is_expired(self.fold.value()))))
     }
 }
 

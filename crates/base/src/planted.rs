@@ -82,6 +82,12 @@ pub const BUGS: &[Bug] = &[
         "what others append between the last look and the commit is not held against what was read",
     ),
     bug(
+        "count-remembered-too-long",
+        Seeds,
+        "keys are counted exactly",
+        "what was counted counts on, though there are newer records in write buffers",
+    ),
+    bug(
         "cut-not-vouched",
         Seeds,
         "damage is told",

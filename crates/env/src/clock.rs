@@ -76,7 +76,8 @@ impl Clock for SteadyClock {
         let wall = self.clock.unix_milliseconds();
         let now = self.clock.now().as_millis() as u64;
         let (ahead, seen) = (wall.saturating_sub(now), self.ahead.load(Ordering::Relaxed));
-        let most = if ahead > seen { self.ahead.fetch_max(ahead, Ordering::Relaxed).max(ahead) } else { seen };
+        let most =
+            if ahead > seen { self.ahead.fetch_max(ahead, Ordering::Relaxed).max(ahead) } else { seen };
         debug_assert!(most >= ahead, "it is never behind the wall clock");
         now.saturating_add(most)
     }

@@ -55,11 +55,14 @@ mod write;
 pub use api::{
     Aggregating, Aggregator, AggregatorScan, AggregatorSnapshot, Backup, Backups, Batch, Cube, CubeBatch,
     CubeBuilder, CubeScan, CubeSnapshot, Database, Description, Expired, GroupFiles, KeyBounds, MergeRule,
-    OrderedTable, Period, Rescue, RescueReport, RescuedTable, Scan, Snapshot, Stats, Table, TableBuilder,
-    TableDescription, TableStats, Taken, Tiers, Transaction, ValueStats, Windows, WindowsBatch,
+    OrderedTable, Period, Rescue, RescueReport, RescuedTable, Scan, Scanned, Snapshot, Stats, Table,
+    TableBuilder, TableDescription, TableStats, Taken, Tiers, Transaction, ValueStats, Windows, WindowsBatch,
     WindowsBuilder, WindowsScan, WindowsSnapshot,
 };
 pub use changes::{Change, ChangeBatch, Changes, Operation};
+<<<<<<< HEAD
+=======
+>>>>>>> d19b84d (wip keys)
 pub use forebay_base::codec::Codec;
 pub use forebay_base::{Error, Result, limits};
 pub use forebay_buffer_tree::TreeOptions;

@@ -284,7 +284,9 @@ impl Config {
     /// Whether a table's merges drop entries.
     pub(crate) fn drops(&self, table: usize) -> bool {
         // What a filter has dropped, an operand that comes later does not find, or does.
-        table == ASIDE && self.merging[table] == Merging::None && self.aside.as_ref().is_some_and(|aside| aside.drops)
+        table == ASIDE
+            && self.merging[table] == Merging::None
+            && self.aside.as_ref().is_some_and(|aside| aside.drops)
     }
 
     /// The database's options.

@@ -4,6 +4,7 @@
 mod changes;
 mod groups;
 mod lives;
+mod pieces;
 mod transactions;
 mod wide;
 
@@ -13,7 +14,7 @@ use forebay::Durability;
 use forebay_env::Rng;
 
 use crate::config::{ASIDE, draw_layout};
-use crate::ops::{GROUPS, LIVES, TRANSACTIONS, USUAL, WIDE};
+use crate::ops::{GROUPS, LIVES, PIECES, TRANSACTIONS, USUAL, WIDE};
 use crate::tables::keeps_order;
 use crate::{Config, Keys, Kind, Merging, Op, Query, TABLES, Theme, Values, walk};
 
@@ -46,6 +47,8 @@ pub struct Generator {
     transactions: Rng,
     /// And how long entries live.
     lives: Rng,
+    /// And tables that are read in pieces.
+    pieces: Rng,
     /// Whether there are any.
     has_groups: bool,
     /// Of a hundred changes this many are to the table aside.
@@ -91,6 +94,7 @@ impl Generator {
         let groups = wide.clone().fork();
         let transactions = groups.clone().fork();
         let lives = transactions.clone().fork();
+        let pieces = lives.clone().fork();
         let aside = config.aside.as_ref();
         let deletes = std::array::from_fn(|table| config.deletes_states || !merging[table].has_states());
         let cut = std::array::from_fn(|table| keeps_order(config, table) && deletes[table]);
@@ -105,6 +109,7 @@ impl Generator {
             groups,
             transactions,
             lives,
+            pieces,
             has_groups: config.groupings.is_some(),
             share_percent: aside.map_or(0, |aside| aside.share_percent),
             expires: aside.is_some_and(|aside| aside.time_to_live.is_some()),
@@ -130,6 +135,7 @@ impl Generator {
         if self.has_groups {
             self.weights.extend(GROUPS);
         }
+        self.weights.extend(PIECES);
         if self.expires {
             self.weights.extend(LIVES);
         }
@@ -163,8 +169,8 @@ impl Generator {
 
     /// Draws from here on by these dice; values are told by the stamp.
     pub fn reseed(&mut self, rng: &mut Rng, stamp: u64) {
-        let Self { rng: all, walks, cuts, wide, groups, transactions, lives, .. } = self;
-        for dice in [all, walks, cuts, wide, groups, transactions, lives] {
+        let Self { rng: all, walks, cuts, wide, groups, transactions, lives, pieces, .. } = self;
+        for dice in [all, walks, cuts, wide, groups, transactions, lives, pieces] {
             *dice = rng.fork();
         }
         self.stamp = stamp;
@@ -255,6 +261,7 @@ impl Generator {
                 Op::Update(table, self.key(), self.values.value(&mut self.transactions, stamp))
             }
             Kind::Life => self.life(),
+            Kind::Pieces => self.pieces(table),
         }
     }
 

@@ -21,6 +21,7 @@ mod kernel;
 mod lives;
 mod model;
 mod ops;
+mod pieces;
 mod recovered;
 mod rules;
 mod seen;

@@ -14,7 +14,8 @@ impl Harness {
     /// Asks when an entry expires, or says so.
     pub(crate) fn change_life(&mut self, table: usize, key: &[u8], life: &Life) -> Result<()> {
         let now = self.engine_time();
-        let (Some(plain), Some(shown)) = (self.tables().plain(table).cloned(), self.certain(table, key)) else {
+        let (Some(plain), Some(shown)) = (self.tables().plain(table).cloned(), self.certain(table, key))
+        else {
             return Ok(());
         };
         // Where a write waits for room first, it may have got later until it looks.

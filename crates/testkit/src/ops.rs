@@ -21,6 +21,12 @@ pub enum Query {
     Walk(Vec<Step>),
     /// Everything.
     All,
+    /// Everything, so many entries at a time, from a position that is kept.
+    Pieces(usize),
+    /// Everything, in so many parts.
+    Parts(usize),
+    /// How many keys there are.
+    Count,
 }
 
 /// One operation.
@@ -209,6 +215,7 @@ pub enum Kind {
     Swap,
     Update,
     Life,
+    Pieces,
 }
 
 /// Kinds with their usual weights.
@@ -257,6 +264,9 @@ pub(crate) const GROUPS: [(Kind, u32); 4] =
 /// Those by which programs write because of what they have read.
 pub(crate) const TRANSACTIONS: [(Kind, u32); 3] =
     [(Kind::Transact, 40), (Kind::Swap, 10), (Kind::Update, 10)];
+
+/// Those of readers that share a table, or come back.
+pub(crate) const PIECES: [(Kind, u32); 1] = [(Kind::Pieces, 12)];
 
 /// Those of entries that expire.
 pub(crate) const LIVES: [(Kind, u32); 1] = [(Kind::Life, 40)];

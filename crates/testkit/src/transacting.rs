@@ -179,7 +179,12 @@ impl Harness {
     }
 
     /// Tells the model what was written, if anything should be; `None` where that was refused for want of space.
-    pub(crate) fn replaced<T>(&mut self, is_meant: bool, changes: Vec<Change>, outcome: Result<T>) -> Result<Option<T>> {
+    pub(crate) fn replaced<T>(
+        &mut self,
+        is_meant: bool,
+        changes: Vec<Change>,
+        outcome: Result<T>,
+    ) -> Result<Option<T>> {
         let numbered = self.db().last_sequence();
         if numbered > self.model.last_sequence() {
             assert!(is_meant, "a write that was not meant");

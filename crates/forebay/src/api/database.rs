@@ -372,7 +372,9 @@ impl Database {
         self.engine.versions.lists.trash.empty(&*self.engine.context.env.fs);
         let mut version_set = self.engine.versions.lock();
         // Not for want of room: what was written is kept all the same.
-        version_set.keep_time(Duration::ZERO).or_else(|error| if error.is_no_space() { Ok(()) } else { Err(error) })?;
+        version_set
+            .keep_time(Duration::ZERO)
+            .or_else(|error| if error.is_no_space() { Ok(()) } else { Err(error) })?;
         let Some(manifest) = &mut version_set.manifest else { return Ok(()) };
         manifest.finish()?;
         let closed = manifest.current(Some(manifest.closed(last_sequence)));

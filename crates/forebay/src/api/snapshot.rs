@@ -108,6 +108,10 @@ impl Snapshot {
         self.view.pin.as_ref().map_or(0, |pin| pin.number())
     }
 
+    pub(super) fn engine(&self) -> &Arc<Engine> {
+        &self.engine
+    }
+
     pub(crate) fn view(&self) -> &View {
         &self.view
     }
@@ -118,7 +122,7 @@ impl Snapshot {
     }
 
     /// The number of a table, which must be of the same open database: in another one it is some other table's.
-    fn own(&self, table: &Table) -> Result<u32> {
+    pub(super) fn own(&self, table: &Table) -> Result<u32> {
         table.of(self.engine.context.serial)
     }
 

@@ -3,7 +3,9 @@
 //! there is of it.
 
 mod approximate;
+mod count;
 mod cursor;
+mod parts;
 mod states;
 
 use std::time::Duration;
@@ -20,8 +22,10 @@ use crate::versions::{TableState, View};
 
 pub use approximate::Approximation;
 pub(crate) use approximate::approximate;
+pub(crate) use count::count;
 pub(crate) use cursor::Entry;
 pub use cursor::{Cursor, Nearest};
+pub(crate) use parts::parts;
 pub(crate) use states::States;
 
 /// Every how many lookups one is timed: reading the clock twice would be a share of a cached get.
@@ -175,6 +179,12 @@ impl Ttl {
         Some(value)
     }
 
+    /// What a fold came to as the user gave it, unless that is nothing, or its time is over.
+    pub(crate) fn seen(self, fold: &Fold) -> Option<&[u8]> {
+        let is_there = fold.has_value() && !self.is_expired(fold.value());
+        is_there.then(|| self.user_value(fold.value()))
+    }
+
     /// Leaves of a stored value what the user gave. Returns when it expires.
     fn cut(self, stored: &mut Vec<u8>) -> u64 {
         let Some(_) = self.now else { return expiry::NEVER };
@@ -216,9 +226,7 @@ pub(crate) fn expiry_of(context: &Context, ttl: Duration) -> u64 {
 pub(crate) fn usual_expiry(context: &Context, ttl: Duration, merging: Merging) -> u64 {
     match merging {
         Merging::Nothing => expiry_of(context, ttl),
-        Merging::Operands => {
-            expiry::window_end(context.env.clock.unix_milliseconds(), milliseconds_of(ttl))
-        }
+        Merging::Operands => expiry::window_end(context.env.clock.unix_milliseconds(), milliseconds_of(ttl)),
     }
 }
 

@@ -64,7 +64,8 @@ fn an_entry_that_is_there_gets_another_expiry_and_keeps_its_value() {
 fn transactions_and_batches_tell_when_entries_expire() {
     let env = Env::memory(22);
     let db = open(&env);
-    let (table, other) = (db.table("t").time_to_live(MINUTE).open().unwrap(), merging(&db, Layout::wb_tree(), MINUTE));
+    let (table, other) =
+        (db.table("t").time_to_live(MINUTE).open().unwrap(), merging(&db, Layout::wb_tree(), MINUTE));
     let now = db.unix_milliseconds();
     let mut batch = Batch::new();
     batch.put_until(&table, b"a", b"1", now + 100);

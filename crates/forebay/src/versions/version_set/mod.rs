@@ -275,7 +275,10 @@ impl VersionSetGuard<'_> {
         self.versions.sync_retained(&log)?;
         let versions = self.versions;
         let drops_parts = |state: &State| {
-            change.edits.iter().any(|(id, _)| state.tables.get(id).is_some_and(|table| table.expires_merged()))
+            change
+                .edits
+                .iter()
+                .any(|(id, _)| state.tables.get(id).is_some_and(|table| table.expires_merged()))
         };
         if versions.look(drops_parts) {
             self.keep_time(Duration::ZERO)?;

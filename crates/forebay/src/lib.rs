@@ -37,6 +37,8 @@ mod api;
 mod background;
 mod changes;
 mod context;
+#[cfg(feature = "async")]
+mod deferred;
 mod engine;
 #[cfg(doctest)]
 mod examples;
@@ -60,9 +62,8 @@ pub use api::{
     WindowsBuilder, WindowsScan, WindowsSnapshot,
 };
 pub use changes::{Change, ChangeBatch, Changes, Operation};
-<<<<<<< HEAD
-=======
->>>>>>> d19b84d (wip keys)
+#[cfg(feature = "async")]
+pub use deferred::Pending;
 pub use forebay_base::codec::Codec;
 pub use forebay_base::{Error, Result, limits};
 pub use forebay_buffer_tree::TreeOptions;
@@ -103,6 +104,9 @@ mod documents {
     struct Cubes;
     #[doc = include_str!("../../../docs/guide/transactions.md")]
     struct Transactions;
+    #[cfg(feature = "async")]
+    #[doc = include_str!("../../../docs/guide/async.md")]
+    struct Awaiting;
 }
 
 /// Group-by: functions whose partial results merge in any order, and what keeps a state for every key.

@@ -340,6 +340,8 @@ impl Database {
     }
 
     fn shut(&self) -> Result<()> {
+        #[cfg(feature = "async")]
+        self.engine.deferred.close();
         let machines = std::mem::take(&mut *self.machines.lock());
         if self.engine.context.closing.swap(true, Ordering::AcqRel) {
             return Ok(());

@@ -2,6 +2,8 @@
 //! by the rooms below.
 
 mod aggregator;
+#[cfg(feature = "async")]
+mod asynchronous;
 mod backups;
 mod batch;
 mod builder;

@@ -194,6 +194,11 @@ impl Transaction {
         self.engine.writer.write_if(Some(&mut self.begun), payload, self.durability.unwrap_or(usual))
     }
 
+    #[cfg(feature = "async")]
+    pub(super) fn engine(&self) -> &Arc<Engine> {
+        &self.engine
+    }
+
     pub(super) fn seen(&mut self) -> Result<&Snapshot> {
         let Self { engine, begun, batch, snapshot, .. } = self;
         let state = &begun.view().state;

@@ -60,22 +60,47 @@ pub(crate) fn get_into(
     Ok(is_there.then(|| ttl.cut(value)))
 }
 
-/// Folds all there is of a key. Says how its value is seen.
-fn find(context: &Context, view: &View, table: &TableState, key: &[u8], fold: &mut Fold) -> Result<Ttl> {
-    let lookup = Lookup::new(table.order, key);
-    note(view, table, &lookup)?;
+/// What write buffers alone decide of a key; `None` where lists have to be asked.
+#[cfg(feature = "async")]
+pub(crate) fn get_buffered(
+    context: &Context,
+    view: &View,
+    table: u32,
+    key: &[u8],
+) -> Result<Option<Option<Vec<u8>>>> {
+    let table = view.table(table)?;
+    let mut fold = Fold::default();
+    if find_buffered(view, table, &Lookup::new(table.order, key), &mut fold)? {
+        return answered(Ok(None));
+    }
+    context.metrics.gets.add(1);
+    context.metrics.gets_from_buffer.add(1);
+    let ttl = Ttl::of(context, view, table);
+    answered(Ok(Some(ttl.unless_expired(fold.into_value()))))
+}
+
+/// Folds what write buffers have of a key. Says whether what is older matters.
+fn find_buffered(view: &View, table: &TableState, lookup: &Lookup<'_>, fold: &mut Fold) -> Result<bool> {
+    note(view, table, lookup)?;
     let (rule, rows) = (table.rule()?, table.rows());
     guest::take_failure();
     let mut open = true;
     for (buffer, limit) in view.buffers() {
         if open {
-            buffer.find(&rows, lookup.prefix, key, limit, |record| {
+            buffer.find(&rows, lookup.prefix, lookup.key, limit, |record| {
                 open = fold.add(rule, record);
                 open
             });
         }
     }
-    if open {
+    Ok(open)
+}
+
+/// Folds all there is of a key. Says how its value is seen.
+fn find(context: &Context, view: &View, table: &TableState, key: &[u8], fold: &mut Fold) -> Result<Ttl> {
+    let lookup = Lookup::new(table.order, key);
+    if find_buffered(view, table, &lookup, fold)? {
+        let rule = table.rule()?;
         let wasted_nanoseconds = table.version.find(&[lookup], &mut |_, record| fold.add(rule, record))?;
         table.wasted_nanoseconds.fetch_add(wasted_nanoseconds, Ordering::Relaxed);
     } else {

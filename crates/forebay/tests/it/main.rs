@@ -4,6 +4,7 @@
 use forebay_testkit::CountingHeap;
 
 mod aside;
+mod asynchronous;
 mod backups;
 mod bound;
 mod changes;

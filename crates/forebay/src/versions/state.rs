@@ -186,6 +186,11 @@ impl State {
         assert!(self.tables.values().is_sorted_by_key(|table| table.id), "tables stand in order");
     }
 
+    /// Whether entries of any table expire.
+    pub(crate) fn expires(&self) -> bool {
+        self.tables.values().any(|table| table.options.time_to_live.is_some())
+    }
+
     pub(crate) fn order_of(&self, table: u32) -> Option<Order> {
         self.tables.get(&table).map(|table| table.order)
     }

@@ -31,11 +31,10 @@ impl VersionSetGuard<'_> {
     /// machine's clock is set before the database is opened again, what has expired by now stays so.
     pub(crate) fn keep_time(&mut self, interval: Duration) -> Result<()> {
         let versions = self.versions;
-        let expires = |state: &State| state.tables.values().any(|table| table.options.time_to_live.is_some());
         let now = versions.context.env.clock.unix_milliseconds();
         let due = self.clock_milliseconds.saturating_add(interval.as_millis() as u64);
         let is_told = now < due || now <= self.clock_milliseconds;
-        if self.manifest.is_none() || is_told || !versions.look(expires) {
+        if self.manifest.is_none() || is_told || !versions.look(State::expires) {
             return Ok(());
         }
         if !planted::is("time-not-kept") {

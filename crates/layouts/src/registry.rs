@@ -12,7 +12,7 @@ use crate::convert::{runs_of, tree_of};
 use crate::files::{DataFile, Fragment, ResidentBudget, Restored, Store, TableContext, malformed};
 use crate::inventory::{Keys, ListModel};
 use crate::options::{Layout, TableOptions};
-use crate::rule::TableRule;
+use crate::rule::{Life, TableRule};
 use crate::run_set::{RunSet, RunSetTable, SimulatedRuns};
 use crate::seam::TableVersion;
 use crate::simulation::Simulated;
@@ -47,7 +47,8 @@ pub fn restore(
     TableOptions::check_version(options)?;
     let (options, rule) = TableOptions::decode(options, tree).ok_or_else(malformed)?;
     let shared = shared.filter(|shared| *shared.name() == rule).cloned();
-    let rule = shared.unwrap_or_else(|| TableRule::new(rule));
+    let life = if options.time_to_live.is_some() { Life::Timed } else { Life::Endless };
+    let rule = shared.unwrap_or_else(|| TableRule::new(rule, life));
     let context = TableContext::new(store(&options), Arc::clone(&rule), merge_memory_bytes);
     let mut restored = Restored::new(context, find);
     let version: Arc<dyn TableVersion> = match options.layout {

@@ -17,6 +17,8 @@ pub const ASIDE: usize = 2;
 const GROUPS_PERCENT: u32 = 30;
 /// How many databases have no log.
 const NO_LOG_PERCENT: u32 = 20;
+/// Of a hundred tables aside whose entries expire this many merge operands.
+const LIVES_PERCENT: u32 = 40;
 /// Of a hundred wide draws this many have write buffers as they are unless anything is said of them.
 const USUAL_BUFFERS_PERCENT: u32 = 15;
 /// How many those are at most.
@@ -210,7 +212,7 @@ impl Config {
 
     /// Any options, and a third table.
     pub fn draw_wide(rng: &mut Rng) -> Self {
-        let drawn = Self::draw(rng);
+        let mut drawn = Self::draw(rng);
         let ttl =
             [None, None, Some(Duration::from_secs(1)), Some(Duration::from_secs(60)), Some(Duration::MAX)];
         let aside = Aside {
@@ -219,6 +221,9 @@ impl Config {
             drops: rng.chance(25),
             share_percent: [1, 10, 40, 80][rng.index(4)],
         };
+        if aside.time_to_live.is_some() && rng.clone().fork().chance(LIVES_PERCENT) {
+            drawn.merging[ASIDE] = Merging::Lives;
+        }
         let is_bounded = rng.chance(15);
         let bounds = [None, Some(1.25), Some(2.0)];
         let intervals = [None, None, Some(Duration::from_secs(10))];
@@ -267,9 +272,21 @@ impl Config {
         self.aside.as_ref().filter(|_| table == ASIDE)?.time_to_live
     }
 
+    /// When what is written without more at a time expires, in milliseconds since 1970, if entries of a table do.
+    pub(crate) fn usual_expiry(&self, table: usize, now: u64) -> Option<u64> {
+        let ttl = u64::try_from(self.time_to_live(table)?.as_millis()).unwrap_or(u64::MAX);
+        Some(match self.merging[table] {
+            Merging::Lives => (now / ttl + 1).saturating_mul(ttl),
+            _ => now.saturating_add(ttl),
+        })
+    }
+
     /// Whether a table's merges drop entries.
     pub(crate) fn drops(&self, table: usize) -> bool {
-        table == ASIDE && self.aside.as_ref().is_some_and(|aside| aside.drops)
+        // What a filter has dropped, an operand that comes later does not find, or does.
+        table == ASIDE
+            && self.merging[table] == Merging::None
+            && self.aside.as_ref().is_some_and(|aside| aside.drops)
     }
 
     /// The database's options.

@@ -21,6 +21,12 @@ pub enum Query {
     Walk(Vec<Step>),
     /// Everything.
     All,
+    /// Everything, so many entries at a time, from a position that is kept.
+    Pieces(usize),
+    /// Everything, in so many parts.
+    Parts(usize),
+    /// How many keys there are.
+    Count,
 }
 
 /// One operation.
@@ -93,6 +99,21 @@ pub enum Op {
     Swap(usize, Vec<u8>, Expected, Option<Vec<u8>>),
     /// Makes a key's value of the one that it has and this.
     Update(usize, Vec<u8>, Vec<u8>),
+    /// Asks when an entry expires, or says so.
+    Life(usize, Vec<u8>, Life),
+}
+
+/// What becomes of the time that an entry lives.
+#[derive(Clone, Debug)]
+pub enum Life {
+    /// It is asked for.
+    Ask,
+    /// It ends in so many milliseconds.
+    End(u64),
+    /// It never ends.
+    Persist,
+    /// It stays, and an operand is merged; or there is none yet, and it lasts so many milliseconds.
+    Merge(Vec<u8>, u64),
 }
 
 /// One act of a transaction, or beside it.
@@ -193,6 +214,8 @@ pub enum Kind {
     Transact,
     Swap,
     Update,
+    Life,
+    Pieces,
 }
 
 /// Kinds with their usual weights.
@@ -241,3 +264,9 @@ pub(crate) const GROUPS: [(Kind, u32); 4] =
 /// Those by which programs write because of what they have read.
 pub(crate) const TRANSACTIONS: [(Kind, u32); 3] =
     [(Kind::Transact, 40), (Kind::Swap, 10), (Kind::Update, 10)];
+
+/// Those of readers that share a table, or come back.
+pub(crate) const PIECES: [(Kind, u32); 1] = [(Kind::Pieces, 12)];
+
+/// Those of entries that expire.
+pub(crate) const LIVES: [(Kind, u32); 1] = [(Kind::Life, 40)];

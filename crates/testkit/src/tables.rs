@@ -6,7 +6,7 @@ use forebay::{Aggregator, Batch, Cursor, Database, Keep, Layout, OrderedTable, R
 
 use crate::check::borrowed;
 use crate::config::ASIDE;
-use crate::{Change, Config, Merging, Multiset, Suffix, Tripping, Write, groups, is_dropped};
+use crate::{Change, Config, Multiset, Suffix, Tripping, Write, groups, is_dropped};
 
 type Entries = Vec<(Vec<u8>, Vec<u8>)>;
 /// A walk over entries from either end.
@@ -255,7 +255,7 @@ fn open(db: &Database, config: &Config, number: usize) -> Result<Handle> {
     if layout.is_ordered() != keeps_order(config, number) && !merging.has_states() {
         // A crash came while it had another order.
         let table = db.table(&name);
-        let table = if merging == Merging::Operands {
+        let table = if merging.has_operands() {
             table.merge_rule(Tripping(Suffix, config.trip.clone()))
         } else {
             table
@@ -293,7 +293,7 @@ fn open(db: &Database, config: &Config, number: usize) -> Result<Handle> {
             .map(Handle::States);
     }
     let mut builder = with_options!(db.table(&name));
-    if merging == Merging::Operands {
+    if merging.has_operands() {
         builder = builder.merge_rule(Tripping(Suffix, config.trip.clone()));
     }
     if let Some(ttl) = config.time_to_live(number) {

@@ -106,7 +106,9 @@ impl Harness {
         reads.iter().any(|(table, _)| fades(*table))
             || others.iter().any(|op| match op {
                 Op::Commit(changed, _) => changes(changed),
-                Op::Swap(table, ..) | Op::Update(table, ..) | Op::Ingest(table, _) => is_read(*table),
+                Op::Swap(table, ..) | Op::Update(table, ..) | Op::Ingest(table, _) | Op::Life(table, ..) => {
+                    is_read(*table)
+                }
                 // It comes with another order, and goes with the first.
                 Op::Turn(..) | Op::Rollback(_) | Op::Renew => true,
                 _ => false,
@@ -165,7 +167,7 @@ impl Harness {
     }
 
     /// The value of a key, where it is certain.
-    fn certain(&self, table: usize, key: &[u8]) -> Option<Option<Vec<u8>>> {
+    pub(crate) fn certain(&self, table: usize, key: &[u8]) -> Option<Option<Vec<u8>>> {
         let shown = self.shown(table);
         (!shown.doubtful.contains(key)).then(|| shown.contents.get(key).cloned())
     }
@@ -177,7 +179,12 @@ impl Harness {
     }
 
     /// Tells the model what was written, if anything should be; `None` where that was refused for want of space.
-    fn replaced<T>(&mut self, is_meant: bool, changes: Vec<Change>, outcome: Result<T>) -> Result<Option<T>> {
+    pub(crate) fn replaced<T>(
+        &mut self,
+        is_meant: bool,
+        changes: Vec<Change>,
+        outcome: Result<T>,
+    ) -> Result<Option<T>> {
         let numbered = self.db().last_sequence();
         if numbered > self.model.last_sequence() {
             assert!(is_meant, "a write that was not meant");

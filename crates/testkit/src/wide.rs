@@ -1,15 +1,16 @@
 //! What only a wide draw does: savepoints, entries from the side, other orders, handles of before, tables made again.
 
 use std::cell::RefCell;
+use std::time::Duration;
 
 use forebay::{Batch, Durability, Error, Layout, Result};
 
 use crate::check::View;
 use crate::config::ASIDE;
 use crate::groups::OWN_RECORDS_MAX;
-use crate::harness::{Harness, Open, joined};
+use crate::harness::{Harness, Open, until};
 use crate::seen::{Shown, Time};
-use crate::{Change, Model, Op, Query, Stale, Tables, Write, name_of};
+use crate::{Change, Merging, Model, Op, Query, Stale, Tables, Write, name_of};
 
 /// Generations of handles that are kept, and snapshots of theirs.
 const KEPT_MAX: usize = 3;
@@ -127,14 +128,19 @@ impl Harness {
 
     fn ingest(&mut self, table: usize, entries: &[(Vec<u8>, Vec<u8>)]) -> Result<()> {
         let Some(ordered) = self.tables().ordered(table) else { return Ok(()) };
-        let before = self.env.clock.unix_milliseconds();
+        let is_timed = self.config.time_to_live(table).is_some_and(|ttl| ttl != Duration::MAX);
+        if is_timed && self.config.merging[table] == Merging::Lives {
+            // Time may pass meanwhile, and with it a window.
+            return Ok(());
+        }
+        let before = self.engine_time();
         let owned = entries.to_vec();
         let outcome = ordered.ingest(owned.into_iter().map(Ok));
         let after = self.look_at_the_clock();
-        let stored: Vec<_> = match self.config.time_to_live(table) {
-            Some(ttl) => {
+        let stored: Vec<_> = match self.config.usual_expiry(table, before) {
+            Some(expiry) => {
                 self.slack_milliseconds = self.slack_milliseconds.max(after.saturating_sub(before));
-                entries.iter().map(|(key, value)| (key.clone(), joined(value, before, ttl))).collect()
+                entries.iter().map(|(key, value)| (key.clone(), until(value, expiry))).collect()
             }
             None => entries.to_vec(),
         };
@@ -224,6 +230,7 @@ impl Harness {
     }
 
     fn reopen_keeping(&mut self) -> Result<()> {
+        self.note_close();
         let Some(Open { snapshots, tables, db, .. }) = self.open.take() else { return Ok(()) };
         self.kept.extend(snapshots);
         self.stale.push(tables);

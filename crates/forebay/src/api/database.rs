@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use forebay_aggregate::Aggregate;
 use forebay_base::{Error, Result, planted};
@@ -339,6 +340,8 @@ impl Database {
     }
 
     fn shut(&self) -> Result<()> {
+        #[cfg(feature = "async")]
+        self.engine.deferred.close();
         let machines = std::mem::take(&mut *self.machines.lock());
         if self.engine.context.closing.swap(true, Ordering::AcqRel) {
             return Ok(());
@@ -370,6 +373,10 @@ impl Database {
         self.trim_segments()?;
         self.engine.versions.lists.trash.empty(&*self.engine.context.env.fs);
         let mut version_set = self.engine.versions.lock();
+        // Not for want of room: what was written is kept all the same.
+        version_set
+            .keep_time(Duration::ZERO)
+            .or_else(|error| if error.is_no_space() { Ok(()) } else { Err(error) })?;
         let Some(manifest) = &mut version_set.manifest else { return Ok(()) };
         manifest.finish()?;
         let closed = manifest.current(Some(manifest.closed(last_sequence)));

@@ -28,6 +28,8 @@ pub(super) struct Housekeeper {
 
 /// How long at most until it looks again for what is due besides the sync of the log, however seldom that is wanted.
 const LOOK_INTERVAL_MAX: Duration = Duration::from_secs(1);
+/// How often the manifest is told how late it is, where entries expire.
+const TIME_INTERVAL: Duration = Duration::from_secs(60);
 /// For how long nothing is removed after a removal, by what that took. Where large files go the device may be busy with
 /// nothing else, and lookups wait for it.
 const PAUSE_PER_REMOVAL: f64 = 3.0;
@@ -68,7 +70,8 @@ impl Housekeeper {
             background.collect_values();
         }
         let begun = background.begin_reclaim_passes();
-        begun.and(background.versions.rewrite_manifest())
+        let timed = background.versions.lock().keep_time(TIME_INTERVAL);
+        begun.and(timed).and(background.versions.rewrite_manifest())
     }
 
     /// Syncs the log, if it is time for that.

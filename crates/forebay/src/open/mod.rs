@@ -22,7 +22,7 @@ use std::sync::Arc;
 use forebay_base::{Error, Result, planted};
 use forebay_env::fs::{BoundedFs, GatedFs};
 use forebay_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use forebay_env::{Env, FileLock, FileSystem};
+use forebay_env::{Env, FileLock, FileSystem, SteadyClock};
 use forebay_layouts::DataFile;
 use forebay_store::buffer::ArenaPool;
 use forebay_store::log::recover::{Extent, LogFiles};
@@ -51,13 +51,16 @@ pub use verify::{Damage, VerifyReport};
 
 static SERIAL: AtomicU64 = AtomicU64::new(1);
 
-/// Where the database's files are, if options agree with each other: behind a gate, and few are open at a time.
-fn environment(options: &Options) -> Result<(Env, Arc<GatedFs>)> {
+/// Where the database's files are, if options agree with each other: behind a gate, and few are open at a time. Its wall
+/// clock never goes back.
+fn environment(options: &Options) -> Result<(Env, Arc<GatedFs>, Arc<SteadyClock>)> {
     options.validate()?;
     let env = options.env.clone().unwrap_or_else(Env::real);
     let gate = GatedFs::new(Arc::clone(&env.fs), CLOSED);
     let files_max = options.open_files(env.fs.process_files_max());
-    Ok((Env { fs: BoundedFs::new(gate.clone(), files_max), ..env }, gate))
+    let clock = Arc::new(SteadyClock::new(Arc::clone(&env.clock)));
+    let env = Env { fs: BoundedFs::new(gate.clone(), files_max), clock: clock.clone(), ..env };
+    Ok((env, gate, clock))
 }
 
 /// A database that was opened, and is at rest yet.
@@ -71,15 +74,15 @@ pub(crate) struct Opened {
 
 /// Opens or makes the database at `dir`.
 pub(crate) fn open(dir: &Path, mut options: Options) -> Result<Opened> {
-    let (env, gate) = environment(&options)?;
+    let (env, gate, clock) = environment(&options)?;
     options.fit_to(env.jobs.parallelism());
     // Whatever becomes the working directory later.
     let dir = &*env.fs.absolute(dir).map_err(|error| of_path(&*env.fs, dir, error))?;
     let (lock, made) = enter(&env, dir, &options)?;
     debug_assert!(lock.is_some() || options.salvage, "only what is damaged may lack its lock");
     debug_assert!(made == Made::Nothing || options.create_if_missing, "only what was wanted is made");
-    let (engine, pending) =
-        read(&env, gate.clone(), dir, options).inspect_err(|_| drop(made.take_back(gate.behind(), dir)))?;
+    let (engine, pending) = read(&env, gate.clone(), &clock, dir, options)
+        .inspect_err(|_| drop(made.take_back(gate.behind(), dir)))?;
     Ok(Opened { engine, pending, lock, made })
 }
 
@@ -87,12 +90,14 @@ pub(crate) fn open(dir: &Path, mut options: Options) -> Result<Opened> {
 fn read(
     env: &Env,
     gate: Arc<GatedFs>,
+    clock: &SteadyClock,
     dir: &Path,
     options: Options,
 ) -> Result<(Arc<Engine>, VecDeque<Extent>)> {
     let (fs, metrics) = (&*env.fs, Arc::new(Metrics::within(options.memory_limit_bytes)));
     let gaps = Arc::new(Gaps::default());
     let (superblock, closed, manifest, mut replay) = roots(env, dir, &options, &metrics, &gaps)?;
+    clock.raise(replay.clock_milliseconds);
     let listing = Listing::read(fs, dir)?;
     replay.lists.next_id.store(replay.next_id.max(listing.highest_id() + 1), Ordering::Relaxed);
 
@@ -310,6 +315,7 @@ fn version_set_of(
         savepoints: replay.savepoints.clone(),
         rollbacks: 0,
         rolled_back: replay.rolled_back,
+        clock_milliseconds: replay.clock_milliseconds,
     };
     for table in replay.tables.values() {
         version_set.refer(table.version.files().into_iter().map(|file| (file, 1)).collect());

@@ -34,6 +34,8 @@ pub(crate) struct Replay {
     pub(crate) log: LogMark,
     /// The number of the last rollback.
     pub(crate) rolled_back: u64,
+    /// It is no earlier than this, in milliseconds since 1970.
+    pub(crate) clock_milliseconds: u64,
     pub(crate) next_table: u32,
     pub(crate) next_id: u64,
 }
@@ -75,6 +77,7 @@ impl Replay {
             savepoints: BTreeMap::new(),
             log: LogMark::default(),
             rolled_back: 0,
+            clock_milliseconds: 0,
             next_table: 1,
             next_id: 1,
         }
@@ -85,6 +88,7 @@ impl Replay {
             Edit::Snapshot(snapshot) => {
                 self.log = snapshot.log;
                 self.rolled_back = snapshot.rolled_back;
+                self.clock_milliseconds = snapshot.clock_milliseconds;
                 self.next_table = snapshot.next_table;
                 self.next_id = snapshot.next_id;
                 snapshot.savepoints.into_iter().for_each(|kept| self.keep(kept));
@@ -110,6 +114,10 @@ impl Replay {
                 Ok(())
             }
             Edit::Change(change) => self.change(change),
+            Edit::Clock(milliseconds) => {
+                self.clock_milliseconds = self.clock_milliseconds.max(milliseconds);
+                Ok(())
+            }
         }
     }
 

@@ -40,13 +40,10 @@ impl<K> TableBuilder<K> {
             Error::Invalid(reason) => Error::invalid(format!("table `{}`: {reason}", self.name)),
             error => error,
         })?;
-        if options.time_to_live.is_some() && self.rule.name != RuleName::None {
-            let instead = match self.rule.name.state_type() {
-                Some(_) => "keep what is to be kept for a time in Database::windows",
-                None => "make it without one",
-            };
+        if options.time_to_live.is_some() && self.rule.name.state_type().is_some() {
             return Err(Error::invalid(format!(
-                "table `{}` is to have {}, and such a table cannot have a time_to_live; {instead}",
+                "table `{}` is to have {}, and such a table cannot have a time_to_live; keep what is to be kept for a \
+                 time in Database::windows",
                 self.name,
                 self.rule.name.describe()
             )));

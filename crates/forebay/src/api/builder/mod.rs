@@ -263,13 +263,14 @@ impl<K> TableBuilder<K> {
     }
 
     /// Entries expire after this time, in whole milliseconds. With [`Duration::MAX`], only entries that are [put for a
-    /// time](Table::put_with_ttl) expire. A table with a merge rule or an aggregation function cannot have a time to
-    /// live.
+    /// time](Table::put_with_ttl) expire. In a table with a merge rule what is written without more lives to the end of a
+    /// window: time since 1970 is divided into windows of this length, and [operands](Table::merge_until) of one window go
+    /// into one entry. A table with an aggregation function cannot have a time to live.
     ///
     /// From the moment that an entry expires no reader sees it; cursors and snapshots still see the entries that were
     /// alive when they were made. An expired entry takes space until a merge drops it. Lists in which every entry has
-    /// expired are removed unread. The time is the machine's wall clock: if that jumps, entries live longer or shorter.
-    /// A stored value is 8 bytes longer.
+    /// expired are removed unread. The time is the machine's wall clock, which counts as [going on](crate::Database::unix_milliseconds)
+    /// where it is set back. A stored value is 8 bytes longer.
     pub fn time_to_live(mut self, ttl: Duration) -> Self {
         self.asked.time_to_live = Some(ttl);
         self

@@ -34,6 +34,7 @@ mod merging;
 mod no_log;
 mod options;
 mod order;
+mod pool;
 mod rangemerge;
 mod ranges;
 mod read_back;

@@ -12,7 +12,7 @@ use std::time::Duration;
 use forebay_base::{Error, Result};
 use forebay_env::fs::GatedFs;
 use forebay_env::sync::atomic::{AtomicBool, Ordering};
-use forebay_env::{Env, guest};
+use forebay_env::{Env, Haste, guest};
 use forebay_store::Metrics;
 use forebay_store::buffer::ArenaPool;
 use forebay_store::log::Log;
@@ -64,6 +64,12 @@ impl Context {
     pub(crate) fn log(&self) -> Result<&Log> {
         refuse_guests()?;
         self.log.as_ref().ok_or_else(|| Error::invalid("the database is open for reading only"))
+    }
+
+    /// Among the databases of a pool: whether somebody may wait for background work from now on.
+    pub(crate) fn set_haste(&self, haste: Haste) {
+        self.env.jobs.set_haste(haste);
+        self.limit.set_haste(haste);
     }
 
     /// Where the log is.

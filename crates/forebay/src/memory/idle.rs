@@ -42,7 +42,7 @@ impl IdleWatch {
         } else if now.saturating_sub(self.since) >= IDLE_AFTER && !memory.is_idle() {
             memory.note_idle();
             // Nobody waits for the merges of idle time.
-            memory.context.env.jobs.set_haste(Haste::Leisure);
+            memory.context.set_haste(Haste::Leisure);
             memory.context.env.jobs.wake();
         }
         memory.report();
@@ -63,7 +63,7 @@ impl MemoryShares {
     /// Takes it for so that nobody has written for a while, until much is written.
     pub(crate) fn begin_idle(&self) {
         self.note_idle();
-        self.context.env.jobs.set_haste(Haste::Hasty);
+        self.context.set_haste(Haste::Hasty);
         self.share_memory();
     }
 
@@ -98,7 +98,7 @@ impl MemoryShares {
     pub(crate) fn end_idle(&self) {
         if self.is_idle.swap(false, Ordering::Relaxed) {
             self.end_rest();
-            self.context.env.jobs.set_haste(Haste::Hasty);
+            self.context.set_haste(Haste::Hasty);
             self.context.env.jobs.wake();
         }
     }

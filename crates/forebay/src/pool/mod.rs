@@ -12,7 +12,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use forebay_base::{Error, Result};
-use forebay_env::sync::atomic::{AtomicU64, Ordering};
+use forebay_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use forebay_env::sync::{Mutex, Rank};
 use forebay_env::{Env, Executor, Jobs, RealClock};
 
@@ -190,7 +190,7 @@ impl Shared {
         let told = self.share(&mut seats, number);
         drop(seats);
         told.iter().for_each(Jobs::wake);
-        Ok(seat::Seat { pool: Arc::clone(self), number, share_bytes })
+        Ok(seat::Seat { pool: Arc::clone(self), number, share_bytes, is_at_leisure: AtomicBool::new(false) })
     }
 
     fn report(&self, number: u64, held_bytes: u64, wish: Wish) {

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use forebay_base::Result;
-use forebay_env::Jobs;
-use forebay_env::sync::atomic::{AtomicU64, Ordering};
+use forebay_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use forebay_env::{Haste, Jobs};
 
 use super::arbiter::{SHARE_BYTES_MIN, Wish};
 use super::{OWN_BYTES, Shared};
@@ -52,16 +52,28 @@ impl Limit {
     pub(crate) fn begin_job(&self) -> Option<Permit> {
         match self {
             Self::Fixed(_) => Some(Permit(None)),
-            Self::Seat(Seat { pool, number, .. }) => {
-                pool.permits.lock().take(*number).then(|| Permit(Some(Arc::clone(pool))))
+            Self::Seat(Seat { pool, number, is_at_leisure, .. }) => {
+                let haste = match is_at_leisure.load(Ordering::Relaxed) {
+                    true => Haste::Leisure,
+                    false => Haste::Hasty,
+                };
+                let may_begin = pool.permits.lock().take(*number, haste);
+                may_begin.then(|| Permit(Some((Arc::clone(pool), haste))))
             }
+        }
+    }
+
+    /// Whether somebody may wait for the database's merges from now on.
+    pub(crate) fn set_haste(&self, haste: Haste) {
+        if let Self::Seat(seat) = self {
+            seat.is_at_leisure.store(haste == Haste::Leisure, Ordering::Relaxed);
         }
     }
 
     /// The database is closed, and nothing in it gives anything back any more: what it has others may have. Handles that
     /// are left read with the least.
     pub(crate) fn leave(&self) {
-        if let Self::Seat(Seat { pool, number, share_bytes }) = self {
+        if let Self::Seat(Seat { pool, number, share_bytes, .. }) = self {
             pool.leave(*number);
             share_bytes.store(SHARE_BYTES_MIN, Ordering::Relaxed);
         }
@@ -73,6 +85,7 @@ pub(crate) struct Seat {
     pub(super) pool: Arc<Shared>,
     pub(super) number: u64,
     pub(super) share_bytes: Arc<AtomicU64>,
+    pub(super) is_at_leisure: AtomicBool,
 }
 
 impl Seat {
@@ -94,12 +107,12 @@ impl Drop for Seat {
 }
 
 /// Lasts as long as a merge does.
-pub(crate) struct Permit(Option<Arc<Shared>>);
+pub(crate) struct Permit(Option<(Arc<Shared>, Haste)>);
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        if let Some(pool) = &self.0 {
-            let next = pool.permits.lock().give_back();
+        if let Some((pool, haste)) = &self.0 {
+            let next = pool.permits.lock().give_back(*haste);
             pool.tell(next);
         }
     }

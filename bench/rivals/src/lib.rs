@@ -10,12 +10,14 @@ mod native;
 mod read_ahead;
 mod redb;
 mod rocksdb;
+mod stores;
 mod sync;
 mod text;
 mod wait;
 
 use forebay_bench::Kind;
 pub use read_ahead::ReadAhead;
+pub use stores::Stores;
 use rocksdb::{Adding, Style};
 
 /// Every engine, in the order of results.

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use forebay::aggregate::Groupings;
-use forebay::{Codec, Database, Layout, Options, Result};
+use forebay::{Codec, Database, Layout, Options, Pool, Result};
 use forebay_env::{Env, Rng};
 
 use crate::{Keys, Merging, TABLES, Trip, Values};
@@ -23,6 +23,11 @@ const LIVES_PERCENT: u32 = 40;
 const USUAL_BUFFERS_PERCENT: u32 = 15;
 /// How many those are at most.
 const USUAL_BUFFERS_MAX: usize = 3;
+
+/// How many databases share a pool with their copies.
+const POOL_PERCENT: u32 = 15;
+/// Such a pool's memory: little more than a few databases need.
+const POOL_BYTES: u64 = 4 << 20;
 
 /// One set of options.
 #[derive(Clone, Debug)]
@@ -61,6 +66,8 @@ pub struct Config {
     pub open_files_max: Option<usize>,
     /// The memory limit.
     pub memory_limit_bytes: u64,
+    /// Where memory and threads come from instead, if there is one: all copies of these options have the same.
+    pub pool: Option<Pool>,
     /// What keys look like.
     pub keys: Keys,
     /// How many there are.
@@ -123,6 +130,7 @@ impl Default for Config {
             log: true,
             open_files_max: None,
             memory_limit_bytes: 1 << 20,
+            pool: None,
             keys: Keys::Mixed,
             key_count: 1000,
             values: Values::Short,
@@ -174,6 +182,11 @@ pub(crate) fn draw_groupings(rng: &mut Rng) -> Groupings {
     drawn.expect("two columns are few")
 }
 
+/// A pool of its own.
+fn draw_pool(rng: &mut Rng) -> Pool {
+    Pool::new(POOL_BYTES, [1, 2, 4][rng.index(3)]).expect("memory and threads are enough")
+}
+
 impl Config {
     /// Any options.
     pub fn draw(rng: &mut Rng) -> Self {
@@ -193,6 +206,7 @@ impl Config {
             read_compaction_ratio: [0.0, 8.0, 1e6][rng.index(3)],
             open_files_max: None,
             memory_limit_bytes: 1 << 20,
+            pool: None,
             keys: Keys::ALL[rng.index(6)],
             key_count: [20, 200, 2000][rng.index(3)],
             values: Values::ALL[rng.index(5)],
@@ -245,6 +259,13 @@ impl Config {
             keys,
             values,
             log: !more.clone().fork().fork().chance(NO_LOG_PERCENT),
+            pool: more
+                .clone()
+                .fork()
+                .fork()
+                .fork()
+                .chance(POOL_PERCENT)
+                .then(|| draw_pool(&mut more.clone())),
             write_buffer_bytes: drawn.write_buffer_bytes.filter(|_| !is_usual),
             write_buffers: drawn.write_buffers.filter(|_| !is_usual),
             aside: Some(aside),
@@ -292,12 +313,14 @@ impl Config {
     /// The database's options.
     pub fn options(&self, env: &Env) -> Options {
         let mut options = Options::default()
-            .memory_limit(self.memory_limit_bytes)
-            .background_threads(self.background_threads)
             .read_compaction_ratio(self.read_compaction_ratio)
             .keep_changes(self.keep_changes_bytes)
             .log(self.log)
             .env(env.clone());
+        options = match &self.pool {
+            Some(pool) => options.pool(pool),
+            None => options.memory_limit(self.memory_limit_bytes).background_threads(self.background_threads),
+        };
         if let Some(bytes) = self.write_buffer_bytes {
             options = options.write_buffer(bytes);
         }

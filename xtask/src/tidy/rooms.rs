@@ -17,15 +17,16 @@ struct House {
 const ENGINE: House = House {
     path: "crates/forebay/src/",
     rooms: &[
-        ("context", &[]),
+        ("pool", &[]),
+        ("context", &["pool"]),
         ("versions", &["context"]),
         ("read", &["context", "versions"]),
         ("changes", &["context", "versions"]),
         ("space", &["context", "versions"]),
-        ("memory", &["context", "versions"]),
+        ("memory", &["pool", "context", "versions"]),
         ("write", &["context", "versions", "space", "memory"]),
         ("transactions", &["versions", "read", "write"]),
-        ("background", &["context", "versions", "space", "memory", "write"]),
+        ("background", &["pool", "context", "versions", "space", "memory", "write"]),
         ("history", &["context", "versions", "memory", "write", "background"]),
         ("relayout", &["context", "versions", "read", "space", "memory", "write", "background"]),
         ("deferred", &["context"]),
@@ -43,7 +44,7 @@ const ENGINE: House = House {
                 "deferred",
             ],
         ),
-        ("open", &["context", "versions", "changes", "memory", "background", "engine"]),
+        ("open", &["pool", "context", "versions", "changes", "memory", "background", "engine"]),
         (
             "api",
             &[

@@ -348,6 +348,8 @@ impl Database {
         }
         self.engine.context.env.jobs.wake();
         machines.into_iter().for_each(Handle::join);
+        self.engine.context.limit.leave();
+        self.engine.memory.follow_share();
         let outcome = self.seal();
         if self.engine.has_readers() && !planted::is("files-cut-under-readers") {
             self.engine.versions.hold_files();

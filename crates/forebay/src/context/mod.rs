@@ -12,7 +12,7 @@ use std::time::Duration;
 use forebay_base::{Error, Result};
 use forebay_env::fs::GatedFs;
 use forebay_env::sync::atomic::{AtomicBool, Ordering};
-use forebay_env::{Env, guest};
+use forebay_env::{Env, Haste, guest};
 use forebay_store::Metrics;
 use forebay_store::buffer::ArenaPool;
 use forebay_store::log::Log;
@@ -20,7 +20,8 @@ use forebay_store::log::recover::LogFiles;
 use forebay_store::manifest::Superblock;
 use forebay_store::salvage::Gaps;
 
-use crate::options::{Buffers, Options};
+use crate::options::{Buffers, Division, Options};
+use crate::pool::Limit;
 
 pub(crate) use directory::create_dir_durably;
 pub(crate) use health::{COMPACT, FLUSH, Health, may_stop_work};
@@ -29,6 +30,8 @@ pub(crate) struct Context {
     pub(crate) env: Env,
     pub(crate) dir: PathBuf,
     pub(crate) options: Options,
+    /// How much memory it may take.
+    pub(crate) limit: Limit,
     pub(crate) superblock: Superblock,
     /// `None` when opened for reading only.
     pub(crate) log: Option<Log>,
@@ -49,13 +52,24 @@ pub(crate) struct Context {
 impl Context {
     /// The write buffers as they are now.
     pub(crate) fn buffers(&self) -> Buffers {
-        self.options.buffers(self.keeps_records.load(Ordering::Relaxed))
+        self.division().buffers(self.keeps_records.load(Ordering::Relaxed))
+    }
+
+    /// How memory is divided, as much as there is of it now.
+    pub(crate) fn division(&self) -> Division {
+        self.options.divided(self.limit.bytes())
     }
 
     /// The log, or the reason why there is none.
     pub(crate) fn log(&self) -> Result<&Log> {
         refuse_guests()?;
         self.log.as_ref().ok_or_else(|| Error::invalid("the database is open for reading only"))
+    }
+
+    /// Among the databases of a pool: whether somebody may wait for background work from now on.
+    pub(crate) fn set_haste(&self, haste: Haste) {
+        self.env.jobs.set_haste(haste);
+        self.limit.set_haste(haste);
     }
 
     /// Where the log is.

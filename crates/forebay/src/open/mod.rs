@@ -34,6 +34,7 @@ use forebay_store::{Metrics, WriteBuffer, names};
 use crate::context::{CLOSED, Context, Health};
 use crate::engine::Engine;
 use crate::options::Options;
+use crate::pool::Limit;
 use crate::versions::{Replay, RetainedSegment, Retired, State, VersionSet, Versions, retained_segments};
 
 pub(crate) use clear::{Listing, clear_away, is_ours, remove_all};
@@ -53,9 +54,12 @@ static SERIAL: AtomicU64 = AtomicU64::new(1);
 
 /// Where the database's files are, if options agree with each other: behind a gate, and few are open at a time. Its wall
 /// clock never goes back.
-fn environment(options: &Options) -> Result<(Env, Arc<GatedFs>, Arc<SteadyClock>)> {
+fn environment(dir: &Path, options: &Options) -> Result<(Env, Arc<GatedFs>, Arc<SteadyClock>)> {
     options.validate()?;
-    let env = options.env.clone().unwrap_or_else(Env::real);
+    let env = match &options.pool {
+        Some(pool) => pool.environment(options.env.clone(), &dir.display().to_string()),
+        None => options.env.clone().unwrap_or_else(Env::real),
+    };
     let gate = GatedFs::new(Arc::clone(&env.fs), CLOSED);
     let files_max = options.open_files(env.fs.process_files_max());
     let clock = Arc::new(SteadyClock::new(Arc::clone(&env.clock)));
@@ -74,7 +78,7 @@ pub(crate) struct Opened {
 
 /// Opens or makes the database at `dir`.
 pub(crate) fn open(dir: &Path, mut options: Options) -> Result<Opened> {
-    let (env, gate, clock) = environment(&options)?;
+    let (env, gate, clock) = environment(dir, &options)?;
     options.fit_to(env.jobs.parallelism());
     // Whatever becomes the working directory later.
     let dir = &*env.fs.absolute(dir).map_err(|error| of_path(&*env.fs, dir, error))?;
@@ -94,7 +98,8 @@ fn read(
     dir: &Path,
     options: Options,
 ) -> Result<(Arc<Engine>, VecDeque<Extent>)> {
-    let (fs, metrics) = (&*env.fs, Arc::new(Metrics::within(options.memory_limit_bytes)));
+    let limit = Limit::new(&options, dir, &env.jobs)?;
+    let (fs, metrics) = (&*env.fs, Arc::new(Metrics::within(limit.bytes())));
     let gaps = Arc::new(Gaps::default());
     let (superblock, closed, manifest, mut replay) = roots(env, dir, &options, &metrics, &gaps)?;
     clock.raise(replay.clock_milliseconds);
@@ -102,7 +107,7 @@ fn read(
     replay.lists.next_id.store(replay.next_id.max(listing.highest_id() + 1), Ordering::Relaxed);
 
     let keeps_records = replay.tables.values().any(|table| table.options.layout.keeps_in_memory());
-    let buffers = options.buffers(keeps_records);
+    let buffers = options.divided(limit.bytes()).buffers(keeps_records);
     let pool = ArenaPool::new(buffers.bytes as usize, buffers.count);
     let files = LogFiles { fs, dir, secret: superblock.log_secret, jobs: &env.jobs };
     let reader = Reader { env, files, pool: &pool, buffers, options: &options, closed };
@@ -140,6 +145,7 @@ fn read(
         health: Health::new(options.compactors()),
         env: env.clone(),
         options,
+        limit,
     };
     let versions = Versions::new(Arc::new(context), version_set, state, replay.lists, replay.trees);
     let engine = Arc::new(Engine::new(versions));

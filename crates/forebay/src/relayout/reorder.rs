@@ -106,7 +106,7 @@ impl Relayout {
             self.context.superblock.hash_seed,
             &table.space,
         );
-        let mut target = ReorderTarget::new(options, store, &table.rule, self.context.options.job_bytes());
+        let mut target = ReorderTarget::new(options, store, &table.rule, self.context.division().job_bytes());
         self.copy(&table, start, &mut target, tell)?;
         drop(table);
         for _ in 0..ROUNDS {

@@ -55,7 +55,7 @@ impl Begun {
     /// Begins with the database as it is now.
     pub(crate) fn new(versions: &Arc<Versions>) -> Self {
         let context = &versions.context;
-        let reads = Arc::new(Reads::new(context.options.transaction_read_bytes()));
+        let reads = Arc::new(Reads::new(context.options.transaction_read_bytes(&context.division())));
         // Before the view: what changes in between is looked for again.
         let epoch = context.log.as_ref().map_or(0, Log::epoch);
         let checked = versions.view();

@@ -48,7 +48,7 @@ impl Replay {
             fs: Arc::clone(&env.fs),
             dir: dir.to_path_buf(),
             next_id: Arc::default(),
-            cache: Arc::new(PageCache::new(options.reading_bytes())),
+            cache: Arc::new(PageCache::new(options.division().first_cache_bytes())),
             metrics: Arc::clone(metrics),
             trash,
             // Each table's own take their place.
@@ -69,7 +69,7 @@ impl Replay {
             lists,
             trees: Trees::default(),
             seed,
-            merge_bytes: options.job_bytes(),
+            merge_bytes: options.division().job_bytes(),
             tables: Tables::default(),
             kin: BTreeMap::new(),
             files: BTreeMap::new(),

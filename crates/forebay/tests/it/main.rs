@@ -39,6 +39,7 @@ mod no_log;
 mod options;
 mod order;
 mod pieces;
+mod pool;
 mod rangemerge;
 mod ranges;
 mod read_back;

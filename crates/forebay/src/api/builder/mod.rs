@@ -342,7 +342,8 @@ impl<K> TableBuilder<K> {
             files: Vec::new(),
         };
         let engine = &self.engine;
-        let (seed, merge_bytes) = (engine.context.superblock.hash_seed, engine.context.options.job_bytes());
+        let (seed, merge_bytes) =
+            (engine.context.superblock.hash_seed, engine.context.division().job_bytes());
         let table = table_state(
             &entry,
             &engine.versions.lists,

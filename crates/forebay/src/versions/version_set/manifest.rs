@@ -68,7 +68,7 @@ impl Versions {
     /// Starts a new manifest from a snapshot once the old one has grown.
     pub(crate) fn rewrite_manifest(&self) -> Result<()> {
         let (context, mut version_set) = (&*self.context, self.lock());
-        let growth_bytes_min = context.options.manifest_growth_bytes_min();
+        let growth_bytes_min = context.division().manifest_growth_bytes_min();
         if !version_set.manifest.as_ref().is_some_and(|manifest| manifest.wants_checkpoint(growth_bytes_min))
         {
             return Ok(());

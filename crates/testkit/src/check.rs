@@ -235,7 +235,9 @@ pub(crate) fn answer(config: &Config, table: usize, shown: &Shown<'_>, query: &Q
             all(&|key| RangeBounds::<&[u8]>::contains(&bounds, &key))
         }
         Query::Prefix(prefix) => all(&|key| key.starts_with(prefix)),
-        Query::Walk(steps) if shown.doubtful.is_empty() => walk::answers(&shown.contents, steps),
+        Query::Walk(steps) if shown.doubtful.is_empty() => {
+            walk::answers(&shown.contents, steps, config.merging[table].has_states())
+        }
         Query::Walk(_) | Query::Pieces(_) | Query::Parts(_) | Query::Count => Vec::new(),
     }
 }

@@ -181,12 +181,18 @@ impl Tables {
             .map_or(Ok(()), |table| table.set_layout(layout))
     }
 
-    /// The tables as a snapshot has them, which may have been dropped since.
-    pub fn at(&self, snapshot: &Snapshot) -> Result<Self> {
-        let handle = |(number, handle): (usize, &Handle)| match handle {
-            Handle::Hashed(_) => snapshot.table(&name_of(number)).map(Handle::Hashed),
-            Handle::Ordered(_) => snapshot.ordered_table(&name_of(number)).map(Handle::Ordered),
-            Handle::States(_) => Ok(handle.clone()),
+    /// The tables as a snapshot has them, which may have been dropped since: their rules come along.
+    pub fn at(&self, snapshot: &Snapshot, config: &Config) -> Result<Self> {
+        let handle = |(number, handle): (usize, &Handle)| {
+            let name = name_of(number);
+            if config.merging[number].has_operands() {
+                snapshot.table_merging(&name, Tripping(Suffix, config.trip.clone()))?;
+            }
+            match handle {
+                Handle::Hashed(_) => snapshot.table(&name).map(Handle::Hashed),
+                Handle::Ordered(_) => snapshot.ordered_table(&name).map(Handle::Ordered),
+                Handle::States(_) => Ok(handle.clone()),
+            }
         };
         let tables = self.tables.iter().enumerate().map(handle).collect::<Result<_>>()?;
         Ok(Self { tables, groups: self.groups.clone() })

@@ -110,7 +110,7 @@ impl Harness {
             return Ok(());
         };
         let snapshot = self.db().open_savepoint(name)?;
-        let tables = self.tables().at(&snapshot)?;
+        let tables = self.tables().at(&snapshot, &self.config)?;
         let view = View { tables: &tables, config: &self.config, snapshot: Some(&snapshot) };
         view.check(table, &Shown::of(&self.config, moment, table, self.taken_at[name]), query)
     }

@@ -249,6 +249,7 @@ impl Generator {
             Kind::ReopenKeeping => Op::ReopenKeeping,
             Kind::Stale => Op::Stale(self.stale(table)),
             Kind::Renew => Op::Renew,
+            Kind::Alter => Op::Alter(table, self.altered()),
             Kind::Fork => Op::Fork,
             Kind::Groups => Op::Commit(self.group_batch(), self.durability()),
             Kind::ReadGroups => self.read_groups(),

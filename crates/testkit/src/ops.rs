@@ -2,7 +2,7 @@
 
 use std::ops::{Bound, Range};
 
-use forebay::{Durability, Layout};
+use forebay::{Codec, Durability, Layout};
 
 use crate::{Change, Step};
 
@@ -57,6 +57,8 @@ pub enum Op {
     /// Gives a table a layout of the other order, this one if that is key order, and then its own again. Meanwhile
     /// these batches are written.
     Turn(usize, Layout, Vec<Vec<Change>>),
+    /// Gives a table other options.
+    Alter(usize, Altered),
     /// Copies the database, opens the copy, compares.
     Checkpoint,
     /// Closes and opens.
@@ -162,6 +164,17 @@ pub enum Beside {
     Savepoint(String),
 }
 
+/// Options that a table gets in use.
+#[derive(Clone, Copy, Debug)]
+#[expect(missing_docs, reason = "they are those of a table")]
+pub struct Altered {
+    pub node_bytes: u64,
+    pub fan_out: usize,
+    pub lists_max: usize,
+    pub filter_bits_per_key: u32,
+    pub codec: Codec,
+}
+
 /// What is tried with handles of a database that was closed.
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "they are the calls of a table")]
@@ -192,6 +205,7 @@ pub enum Kind {
     WaitUntilIdle,
     Compact,
     SetLayout,
+    Alter,
     Checkpoint,
     Reopen,
     Verify,
@@ -243,7 +257,7 @@ pub(crate) const USUAL: [(Kind, u32); 20] = [
 ];
 
 /// Those of a [wide](crate::Generator::wide) draw besides.
-pub(crate) const WIDE: [(Kind, u32); 11] = [
+pub(crate) const WIDE: [(Kind, u32); 12] = [
     (Kind::WaitUntilIdle, 2),
     (Kind::Clock, 6),
     (Kind::Savepoint, 6),
@@ -254,6 +268,7 @@ pub(crate) const WIDE: [(Kind, u32); 11] = [
     (Kind::ReopenKeeping, 2),
     (Kind::Stale, 6),
     (Kind::Renew, 2),
+    (Kind::Alter, 3),
     (Kind::Fork, 2),
 ];
 

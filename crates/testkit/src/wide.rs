@@ -26,6 +26,7 @@ impl Harness {
             }
             Op::SetLayout(layout) => unless_refused(self.tables().set_layout(*layout)),
             Op::SetLayoutAside(layout) => unless_refused(self.tables().set_layout_aside(*layout)),
+            Op::Alter(table, altered) => unless_refused(self.tables().alter(self.db(), *table, altered)),
             Op::Savepoint(name) => self.keep(name),
             Op::ReadSavepoint(name, table, query) => self.read_savepoint(name, *table, query),
             Op::Rollback(name) => self.restore(name),

@@ -268,7 +268,7 @@ pub(crate) const WIDE: [(Kind, u32); 12] = [
     (Kind::ReopenKeeping, 2),
     (Kind::Stale, 6),
     (Kind::Renew, 2),
-    (Kind::Alter, 3),
+    (Kind::Alter, 10),
     (Kind::Fork, 2),
 ];
 

@@ -8,18 +8,21 @@
 //!    group.
 //! 3. Under a stepper all is done at once, by who asks.
 //!
-//! **Invariant:** each promise is kept, if only by an error.
+//! **Invariant:** each promise is kept, if only by an error. No panic, of a waker or of the work for another, ends a
+//! thread that others count on.
 
 use std::collections::VecDeque;
 use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{self, Poll, Waker};
 
-use forebay_base::Result;
+use forebay_base::{Error, Result};
+use forebay_env::jobs::text_of;
 use forebay_env::sync::{Condvar, Mutex, Rank};
 use forebay_env::{Handle, Jobs};
-use forebay_store::log::Durability;
+use forebay_store::log::{Durability, Log};
 
 use crate::context::{Context, closed};
 
@@ -54,14 +57,16 @@ impl<T> Future for Pending<T> {
     type Output = Result<T>;
 
     fn poll(self: Pin<&mut Self>, context: &mut task::Context<'_>) -> Poll<Self::Output> {
+        // Code of users, as is the drop of the one before, so with nothing locked.
+        let waker = context.waker().clone();
         let mut slot = self.slot.lock();
-        match slot.outcome.take() {
-            Some(outcome) => Poll::Ready(outcome),
-            None => {
-                slot.waker = Some(context.waker().clone());
-                Poll::Pending
-            }
+        if let Some(outcome) = slot.outcome.take() {
+            return Poll::Ready(outcome);
         }
+        let before = slot.waker.replace(waker);
+        drop(slot);
+        drop(before);
+        Poll::Pending
     }
 }
 
@@ -91,8 +96,10 @@ impl<T> Promise<T> {
             slot.outcome = Some(outcome);
             slot.waker.take()
         };
-        // Code of users, so with nothing locked.
-        waker.into_iter().for_each(Waker::wake);
+        // Code of users, so with nothing locked. What it panics at is not told: others are waiting to be woken.
+        if let Some(waker) = waker {
+            let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
+        }
     }
 }
 
@@ -101,6 +108,17 @@ impl<T> Drop for Promise<T> {
     fn drop(&mut self) {
         self.complete(Err(closed()));
     }
+}
+
+/// What work comes to: where it panics, an error. Under a stepper panics go through to the test.
+fn guarded<T>(jobs: &Jobs, work: impl FnOnce() -> Result<T>) -> Result<T> {
+    if jobs.is_stepper() {
+        return work();
+    }
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        let said = text_of(&*panic);
+        Err(Error::Panicked(format!("what was awaited panicked, and may have been done in part: {said}")))
+    })
 }
 
 /// A commit that somebody awaits: how it is written, to memory at least, and what it wants to be then.
@@ -191,7 +209,8 @@ impl<T: Send + 'static> Crew<T> {
             let taken = queue.items.len().min(self.items_max);
             let items = queue.items.drain(..taken).collect();
             drop(queue);
-            (self.serve)(items);
+            // Whatever panics, it goes on: it counts as one of the threads, so nobody starts another in its place.
+            let _ = catch_unwind(AssertUnwindSafe(|| (self.serve)(items)));
         }
     }
 
@@ -204,6 +223,9 @@ impl<T: Send + 'static> Crew<T> {
         };
         self.bell.notify_all();
         threads.into_iter().for_each(Handle::join);
+        // What nobody has done, if there is any, holds the engine, which holds this; and somebody awaits it.
+        let left = std::mem::take(&mut self.queue.lock().items);
+        drop(left);
     }
 }
 
@@ -235,10 +257,8 @@ impl Deferred {
         look_up: impl FnOnce() -> Result<T> + Send + 'static,
     ) -> Pending<T> {
         let (pending, promise) = Pending::new();
-        self.lookups.hand(Box::new(move || {
-            let outcome = look_up();
-            promise.keep(outcome);
-        }));
+        let jobs = self.lookups.jobs.clone();
+        self.lookups.hand(Box::new(move || promise.keep(guarded(&jobs, look_up))));
         pending
     }
 
@@ -262,9 +282,10 @@ impl Deferred {
 
 /// Writes commits one after the other, then makes all of them as durable as they want at one go.
 fn commit_all(context: &Context, commits: Vec<Commit>) {
+    let jobs = &context.env.jobs;
     let mut written = Vec::with_capacity(commits.len());
     for Commit { write, durability, promise } in commits {
-        match (write(), durability) {
+        match (guarded(jobs, write), durability) {
             (Ok(sequence), Durability::Os | Durability::Disk) => {
                 written.push((sequence, durability, promise))
             }
@@ -275,10 +296,11 @@ fn commit_all(context: &Context, commits: Vec<Commit>) {
         let of = |durability: &Durability| *durability == wanted;
         let last = written.iter().filter(|(_, durability, _)| of(durability)).map(|(last, ..)| *last).max();
         let Some(last) = last else { continue };
-        let made = context.log().and_then(|log| match wanted {
+        let make = |log: &Log| match wanted {
             Durability::Disk => log.sync_to(last),
             _ => log.write_up_to(last),
-        });
+        };
+        let made = guarded(jobs, || context.log().and_then(make));
         let (done, rest) = written.into_iter().partition(|(_, durability, _)| of(durability));
         written = rest;
         let done: Vec<(u64, Durability, Promise<u64>)> = done;
@@ -315,6 +337,49 @@ mod tests {
         assert_eq!((db.stats().log_syncs - before, db.durable_sequence()), (1, 4));
         let outcomes = pending.iter().map(|pending| pending.slot.lock().outcome.take().unwrap().unwrap());
         assert_eq!(outcomes.collect::<Vec<_>>(), [1, 2, 3, 4]);
+    }
+
+    /// Of a task whose executor is gone.
+    struct Gone;
+
+    impl task::Wake for Gone {
+        fn wake(self: Arc<Self>) {
+            panic!("its executor is gone");
+        }
+    }
+
+    #[test]
+    fn a_waker_that_panics_is_nobody_elses_trouble() {
+        let waker = Waker::from(Arc::new(Gone));
+        let mut context = task::Context::from_waker(&waker);
+        let (mut pending, promise) = Pending::new();
+        assert!(Pin::new(&mut pending).poll(&mut context).is_pending());
+        promise.keep(Ok(7));
+        assert!(matches!(Pin::new(&mut pending).poll(&mut context), Poll::Ready(Ok(7))));
+    }
+
+    #[test]
+    fn a_panic_ends_neither_a_thread_nor_what_waits_behind_it() {
+        let jobs = Env::real().jobs;
+        let serve = |items: Vec<(u64, Promise<u64>)>| {
+            for (number, promise) in items {
+                assert!(number > 0, "no luck");
+                promise.keep(Ok(number));
+            }
+        };
+        let crew = Crew::new(&jobs, "crew", (1, 1), serve);
+        let pending: Vec<_> = (0..4).map(|number| (number, Pending::new())).collect();
+        let mut futures = Vec::new();
+        for (number, (future, promise)) in pending {
+            futures.push(future);
+            crew.hand((number, promise));
+        }
+        crew.close();
+        let outcome = |future: Pending<u64>| future.slot.lock().outcome.take().map(Result::ok);
+        let outcomes: Vec<_> = futures.into_iter().map(outcome).collect();
+        assert_eq!(outcomes, [Some(None), Some(Some(1)), Some(Some(2)), Some(Some(3))]);
+        let error = guarded(&jobs, || -> Result<()> { panic!("no luck") }).unwrap_err();
+        assert!(matches!(&error, Error::Panicked(said) if said.ends_with("no luck")), "{error}");
     }
 
     #[test]

@@ -375,10 +375,13 @@ impl Database {
         self.trim_segments()?;
         self.engine.versions.lists.trash.empty(&*self.engine.context.env.fs);
         let mut version_set = self.engine.versions.lock();
+        let told = version_set.keep_time(Duration::ZERO);
+        // It may stand in the manifest all the same, behind what `CURRENT` would say of it.
+        if let Some(fatal) = self.engine.context.fatal() {
+            return Err(fatal);
+        }
         // Not for want of room: what was written is kept all the same.
-        version_set
-            .keep_time(Duration::ZERO)
-            .or_else(|error| if error.is_no_space() { Ok(()) } else { Err(error) })?;
+        told.or_else(|error| if error.is_no_space() { Ok(()) } else { Err(error) })?;
         let Some(manifest) = &mut version_set.manifest else { return Ok(()) };
         manifest.finish()?;
         let closed = manifest.current(Some(manifest.closed(last_sequence)));

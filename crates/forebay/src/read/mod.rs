@@ -129,9 +129,21 @@ pub(crate) fn multi_get<K: AsRef<[u8]>>(
     table: u32,
     keys: &[K],
 ) -> Result<Vec<Option<Vec<u8>>>> {
+    let (ttl, stored) = multi_get_stored(context, view, table, keys)?;
+    Ok(stored.into_iter().map(|stored| ttl.unless_expired(stored)).collect())
+}
+
+/// The same, as values are stored: where they expire, with when. Says how they are seen.
+pub(crate) fn multi_get_stored<K: AsRef<[u8]>>(
+    context: &Context,
+    view: &View,
+    table: u32,
+    keys: &[K],
+) -> Result<(Ttl, Vec<Option<Vec<u8>>>)> {
     let mut folds: Vec<Fold> = keys.iter().map(|_| Fold::default()).collect();
     let ttl = find_all(context, view, view.table(table)?, keys, &mut folds)?;
-    Ok(folds.into_iter().map(|fold| ttl.unless_expired(fold.into_value())).collect())
+    let there = |fold: Fold| fold.into_value().filter(|stored| !ttl.is_expired(stored));
+    Ok((ttl, folds.into_iter().map(there).collect()))
 }
 
 /// Folds all there is of several keys, in one fold each, all of them empty. Says how their values are seen.

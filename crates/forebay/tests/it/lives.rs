@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use forebay::{Batch, Database, Durability, Layout, Options, Table};
-use forebay_env::fs::{CrashFs, MemoryFs};
+use forebay_env::fs::{CrashFs, FaultyFs, MemoryFs};
 use forebay_env::{Env, Rng};
 use forebay_testkit::{Contents, Merging, Suffix, Wall, ordered_layouts};
 
@@ -88,6 +88,32 @@ fn transactions_and_batches_tell_when_entries_expire() {
     assert!(late.persist(&table, b"a").unwrap());
     table.put(b"a", b"2").unwrap();
     assert!(matches!(late.commit(), Err(forebay::Error::Conflict(_))));
+}
+
+/// Where it has to be read again, as here, the expiry is part of what was read.
+#[test]
+fn an_expiry_that_others_have_changed_is_a_conflict_once_flushed() {
+    for layout in layouts() {
+        let db = open(&Env::memory(29));
+        let plain = db.table("t").layout(layout).time_to_live(MINUTE).open().unwrap();
+        let end = db.unix_milliseconds() + MINUTE_MILLISECONDS;
+        for table in [plain, merging(&db, layout, MINUTE)] {
+            table.put_until(b"k", b"v", end).unwrap();
+            for is_changed in [true, false] {
+                let mut late = db.begin();
+                late.get_with_expiry(&table, b"k").unwrap();
+                late.put(&table, b"other", b"v");
+                if is_changed {
+                    assert!(table.persist(b"k").unwrap());
+                }
+                table.put(b"beside", b"v").unwrap();
+                db.flush().unwrap();
+                let outcome = late.commit();
+                let is_conflict = matches!(outcome, Err(forebay::Error::Conflict(_)));
+                assert_eq!(is_conflict, is_changed, "{layout}: {outcome:?}");
+            }
+        }
+    }
 }
 
 #[test]
@@ -235,6 +261,27 @@ fn a_clock_that_is_set_back_brings_no_entry_back() {
         gone(&table, "opened again");
         table.compact().unwrap();
         gone(&table, "merged");
+    }
+}
+
+/// The sync of the time at closing failed, and `CURRENT` said that the manifest was closed without it: it did not open.
+#[test]
+fn a_disk_that_is_full_as_the_time_is_told_at_closing_leaves_what_opens() {
+    for rule in ["sync *.manifest all no-space", "write *.manifest all no-space"] {
+        let (inner, wall) = (MemoryFs::new(), Wall::new());
+        let fs = FaultyFs::new(inner.clone());
+        let env = wall.env(fs.clone(), 30, None);
+        let db = open(&env);
+        let table = db.table("t").time_to_live(MINUTE).open().unwrap();
+        table.put(b"k", b"v").unwrap();
+        wall.jump(1);
+        fs.rule(rule).unwrap();
+        let closed = db.close();
+        assert!(fs.fired() > 0 && closed.is_ok() != rule.starts_with("sync"), "{rule}: {closed:?}");
+        drop(table);
+        let env = wall.env(inner, 31, Some(&env));
+        let db = open(&env);
+        assert_eq!(db.table("t").open().unwrap().get(b"k").unwrap().as_deref(), Some(&b"v"[..]), "{rule}");
     }
 }
 

@@ -293,10 +293,10 @@ impl Shared {
             return state;
         }
         let Turn { id, machine, .. } = turn;
-        // Who waits for its end finds nothing of it.
-        drop(machine);
+        // Who waits for its end finds nothing of it. What goes with it may be a user's, and panic.
+        let dropped = catch_unwind(AssertUnwindSafe(|| drop(machine)));
         let mut state = self.state.lock();
-        let panic = stepped.err().map(|panic| {
+        let panic = stepped.err().or(dropped.err()).map(|panic| {
             let name = state.queue.name(id).map(|(_, name)| name).unwrap_or_default();
             format!("{name} panicked: {}", text_of(&*panic))
         });

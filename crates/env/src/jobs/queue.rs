@@ -1,8 +1,9 @@
 //! Which machine an [executor](super::Executor)'s thread steps next. It takes no lock and looks at no clock.
 //!
 //! Machines belong to owners, which have their turns one after the other: who has many machines, or much to do, gets no
-//! more turns than others. What a timer has woken comes first, because it was due at that time; an owner at
-//! [leisure](Haste::Leisure) gets a turn in [`LEISURE_TURNS`], or where nobody else wants one.
+//! more turns than others. What a timer has woken comes before, because it was due at that time, but has one of two turns where
+//! others are ready: there may always be something due. An owner at [leisure](Haste::Leisure) gets a turn in
+//! [`LEISURE_TURNS`], or where nobody else wants one.
 //!
 //! **Invariant:** a machine is in one place: ready, resting, or out with whoever steps it.
 
@@ -99,6 +100,8 @@ pub(super) struct Queue {
     slots: BTreeMap<u64, Slot>,
     /// By class: machines that a timer has woken.
     due: [VecDeque<u64>; 2],
+    /// By class: whether the last turn was one of those.
+    was_due: [bool; 2],
     /// By class: owners who want a turn, those in haste and those at leisure.
     rings: [[VecDeque<u64>; 2]; 2],
     taken: [u64; 2],
@@ -131,8 +134,14 @@ impl Queue {
         }
     }
 
-    pub(super) fn set_haste(&mut self, owner: u64, haste: Haste) {
-        self.owners.get_mut(&owner).into_iter().for_each(|owner| owner.haste = haste);
+    pub(super) fn set_haste(&mut self, id: u64, haste: Haste) {
+        let Some(owner) = self.owners.get_mut(&id) else { return };
+        owner.haste = haste;
+        // Who has waited at leisure does so no longer.
+        for (rings, _) in self.rings.iter_mut().zip(owner.is_queued).filter(|(_, is_queued)| *is_queued) {
+            rings.iter_mut().for_each(|ring| ring.retain(|queued| *queued != id));
+            rings[haste as usize].push_back(id);
+        }
     }
 
     /// Takes in a machine, which is ready.
@@ -163,7 +172,11 @@ impl Queue {
 
     /// The machine whose turn it is.
     pub(super) fn take(&mut self, class: Class) -> Option<Turn> {
-        let id = self.due[class as usize].pop_front().or_else(|| self.take_next(class as usize))?;
+        let class = class as usize;
+        let next = if self.was_due[class] { self.take_next(class) } else { None };
+        let due = if next.is_none() { self.due[class].pop_front() } else { None };
+        self.was_due[class] = due.is_some();
+        let id = next.or(due).or_else(|| self.take_next(class))?;
         let slot = self.slots.get_mut(&id)?;
         debug_assert!(slot.place == Place::Ready, "what waits for a turn is ready");
         slot.place = Place::Out;

@@ -68,8 +68,13 @@ impl Context {
 
     /// Among the databases of a pool: whether somebody may wait for background work from now on.
     pub(crate) fn set_haste(&self, haste: Haste) {
-        self.env.jobs.set_haste(haste);
-        self.limit.set_haste(haste);
+        self.limit.set_haste(&self.env.jobs, haste);
+    }
+
+    /// Somebody waits for background work, until this is dropped.
+    pub(crate) fn begin_wait(&self) -> Waiter<'_> {
+        self.limit.begin_wait(&self.env.jobs);
+        Waiter(self)
     }
 
     /// Where the log is.
@@ -121,6 +126,7 @@ impl Context {
         done: impl Fn() -> bool,
     ) -> Result<()> {
         let mut verdict = Ok(());
+        let _waiter = self.begin_wait();
         // What counts is what was seen: by the time it is told it may be otherwise.
         self.env.jobs.wait(&mut || {
             let reason = || self.fatal().or_else(&trouble).or_else(|| self.is_closing().then(closed));
@@ -154,6 +160,15 @@ impl Context {
                 ))),
             }
         });
+    }
+}
+
+/// Whoever waits for background work: that is no leisure then.
+pub(crate) struct Waiter<'a>(&'a Context);
+
+impl Drop for Waiter<'_> {
+    fn drop(&mut self) {
+        self.0.limit.end_wait(&self.0.env.jobs);
     }
 }
 

@@ -35,16 +35,17 @@ impl IdleWatch {
     pub(crate) fn look(&mut self, memory: &MemoryShares, now: Duration) {
         let last_sequence = memory.context.log.as_ref().map_or(0, |log| log.last_sequence());
         debug_assert!(last_sequence >= self.last_sequence, "numbers are given upwards");
-        let is_never_idle = memory.context.options.is_never_idle;
-        if is_never_idle || last_sequence != self.last_sequence || !memory.versions.state().sealed.is_empty()
-        {
+        let is_busy = || memory.context.options.is_never_idle || memory.context.limit.is_waited_for();
+        let is_flushed = || memory.versions.state().sealed.is_empty();
+        if last_sequence != self.last_sequence || is_busy() || !is_flushed() {
             *self = Self { last_sequence, since: now };
         } else if now.saturating_sub(self.since) >= IDLE_AFTER && !memory.is_idle() {
             memory.note_idle();
-            // Nobody waits for the merges of idle time.
-            memory.context.set_haste(Haste::Leisure);
             memory.context.env.jobs.wake();
         }
+        // Each time: somebody may have begun to write as this was told last.
+        let haste = if memory.is_idle() { Haste::Leisure } else { Haste::Hasty };
+        memory.context.set_haste(haste);
         memory.report();
         match memory.filters_exceed() {
             // Filters that were read meanwhile may come to more than was expected.
@@ -63,7 +64,6 @@ impl MemoryShares {
     /// Takes it for so that nobody has written for a while, until much is written.
     pub(crate) fn begin_idle(&self) {
         self.note_idle();
-        self.context.set_haste(Haste::Hasty);
         self.share_memory();
     }
 

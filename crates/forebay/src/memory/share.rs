@@ -76,20 +76,22 @@ impl MemoryShares {
         let Some(seat) = self.context.limit.seat() else { return };
         let memory = Memory::of(&self.versions);
         let metrics = &self.context.metrics;
-        let seen = Seen {
-            written_bytes: self.written_bytes(),
-            missed_bytes: metrics.page_read_bytes.get(),
-            lookups: metrics.gets.get() + metrics.page_reads.get() + metrics.cache_hits.get(),
-        };
         let wanted = {
             let mut demand = self.demand.lock();
-            if self.is_idle() {
+            // Under the lock: whoever looks later sees no less.
+            let seen = Seen {
+                written_bytes: self.written_bytes(),
+                missed_bytes: metrics.page_read_bytes.get(),
+                lookups: metrics.gets.get() + metrics.page_reads.get() + metrics.cache_hits.get(),
+            };
+            if self.is_idle() && !self.context.limit.is_waited_for() {
                 demand.forget_written();
             }
             demand.look(self.context.env.clock.now(), seen, memory.filters + memory.page_cache)
         };
-        let kept_bytes = memory.filters + memory.page_search;
-        let wish = wanted.map_or(Wish::Asleep { kept_bytes }, |bytes| Wish::Awake { bytes });
+        let kept_bytes = memory.filters + memory.page_search + memory.writing;
+        let awake = |bytes: u64| Wish::Awake { bytes: bytes.saturating_add(memory.writing) };
+        let wish = wanted.map_or(Wish::Asleep { kept_bytes }, awake);
         seat.report(held_bytes(&memory), wish);
         self.follow_share();
     }
@@ -128,10 +130,10 @@ impl MemoryShares {
     }
 }
 
-/// What counts as a share: all but what merges and flushes take, which is the pool's.
+/// What counts as a share: all but what merges take to read, which is the pool's.
 fn held_bytes(memory: &Memory) -> u64 {
-    debug_assert!(memory.total >= memory.merging + memory.writing, "all of them are in the sum");
-    OWN_BYTES + memory.total - memory.merging - memory.writing
+    debug_assert!(memory.total >= memory.merging, "it is in the sum");
+    OWN_BYTES + memory.total - memory.merging
 }
 
 #[cfg(test)]

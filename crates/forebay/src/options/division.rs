@@ -132,7 +132,8 @@ impl Division {
     pub(crate) fn work_bytes(&self, merging: u64, writing: u64) -> u64 {
         match self.work {
             Work::Own => merging.max(self.merge_bytes()) + writing,
-            Work::OfPool { .. } => 0,
+            // Filters of a long list may come to more than the pool has for each merge.
+            Work::OfPool { job_bytes } => writing.saturating_sub(job_bytes),
         }
     }
 

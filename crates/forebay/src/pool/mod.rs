@@ -12,7 +12,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use forebay_base::{Error, Result};
-use forebay_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use forebay_env::sync::atomic::{AtomicU64, Ordering};
 use forebay_env::sync::{Mutex, Rank};
 use forebay_env::{Env, Executor, Jobs, RealClock};
 
@@ -190,7 +190,7 @@ impl Shared {
         let told = self.share(&mut seats, number);
         drop(seats);
         told.iter().for_each(Jobs::wake);
-        Ok(seat::Seat { pool: Arc::clone(self), number, share_bytes, is_at_leisure: AtomicBool::new(false) })
+        Ok(seat::Seat { pool: Arc::clone(self), number, share_bytes, urgency: seat::Urgency::start() })
     }
 
     fn report(&self, number: u64, held_bytes: u64, wish: Wish) {
@@ -213,7 +213,7 @@ impl Shared {
         self.tell(next);
     }
 
-    /// Shares anew. Returns the others that have to give something back.
+    /// Shares anew. Returns the others that have less now, and may have to give something back.
     fn share(&self, seats: &mut Seats, number: u64) -> Vec<Jobs> {
         let claims: Vec<Claim> = seats.by_number.values().map(|seat| seat.claim).collect();
         let shares = arbitrate(self.shares_bytes(), &claims);
@@ -224,7 +224,7 @@ impl Shared {
             let has_shrunk = share < seat.claim.share_bytes;
             seat.claim.share_bytes = share;
             seat.share_bytes.store(share, Ordering::Relaxed);
-            if has_shrunk && share < seat.claim.held_bytes && *other != number {
+            if has_shrunk && *other != number {
                 told.push(seat.jobs.clone());
             }
         }

@@ -4,7 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use forebay_base::Result;
-use forebay_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use forebay_env::sync::atomic::{AtomicU64, Ordering};
+use forebay_env::sync::{Mutex, Rank};
 use forebay_env::{Haste, Jobs};
 
 use super::arbiter::{SHARE_BYTES_MIN, Wish};
@@ -52,21 +53,51 @@ impl Limit {
     pub(crate) fn begin_job(&self) -> Option<Permit> {
         match self {
             Self::Fixed(_) => Some(Permit(None)),
-            Self::Seat(Seat { pool, number, is_at_leisure, .. }) => {
-                let haste = match is_at_leisure.load(Ordering::Relaxed) {
-                    true => Haste::Leisure,
-                    false => Haste::Hasty,
-                };
+            Self::Seat(Seat { pool, number, urgency, .. }) => {
+                let haste = urgency.lock().haste();
                 let may_begin = pool.permits.lock().take(*number, haste);
                 may_begin.then(|| Permit(Some((Arc::clone(pool), haste))))
             }
         }
     }
 
-    /// Whether somebody may wait for the database's merges from now on.
-    pub(crate) fn set_haste(&self, haste: Haste) {
-        if let Self::Seat(seat) = self {
-            seat.is_at_leisure.store(haste == Haste::Leisure, Ordering::Relaxed);
+    /// Whether somebody may wait for the database's background work from now on, though nobody does.
+    pub(crate) fn set_haste(&self, jobs: &Jobs, haste: Haste) {
+        self.hasten(jobs, |urgency| urgency.haste = haste);
+    }
+
+    /// Somebody waits for it from now on.
+    pub(crate) fn begin_wait(&self, jobs: &Jobs) {
+        self.hasten(jobs, |urgency| urgency.waiters += 1);
+    }
+
+    pub(crate) fn end_wait(&self, jobs: &Jobs) {
+        self.hasten(jobs, |urgency| {
+            debug_assert!(urgency.waiters > 0, "who waits was counted");
+            urgency.waiters -= 1;
+        });
+    }
+
+    /// In a pool: whether somebody waits for background work.
+    pub(crate) fn is_waited_for(&self) -> bool {
+        self.seat().is_some_and(|seat| seat.urgency.lock().waiters > 0)
+    }
+
+    fn hasten(&self, jobs: &Jobs, change: impl FnOnce(&mut Urgency)) {
+        let Some(seat) = self.seat() else { return };
+        let mut urgency = seat.urgency.lock();
+        let before = urgency.haste();
+        change(&mut urgency);
+        let haste = urgency.haste();
+        if haste == before {
+            return;
+        }
+        // Under the lock: what is told last is what is true last.
+        jobs.set_haste(haste);
+        drop(urgency);
+        if haste == Haste::Hasty {
+            // What was put off is asked for again.
+            jobs.wake();
         }
     }
 
@@ -80,12 +111,31 @@ impl Limit {
     }
 }
 
+/// Who waits for a database's background work.
+#[derive(Debug, Default)]
+pub(super) struct Urgency {
+    /// Whether somebody soon may.
+    haste: Haste,
+    /// How many do.
+    waiters: usize,
+}
+
+impl Urgency {
+    pub(super) fn start() -> Mutex<Self> {
+        Mutex::ranked(Rank::Leaf, Self::default())
+    }
+
+    fn haste(&self) -> Haste {
+        if self.waiters > 0 { Haste::Hasty } else { self.haste }
+    }
+}
+
 /// A database's place in a pool.
 pub(crate) struct Seat {
     pub(super) pool: Arc<Shared>,
     pub(super) number: u64,
     pub(super) share_bytes: Arc<AtomicU64>,
-    pub(super) is_at_leisure: AtomicBool,
+    pub(super) urgency: Mutex<Urgency>,
 }
 
 impl Seat {
@@ -115,5 +165,68 @@ impl Drop for Permit {
             let next = pool.permits.lock().give_back(*haste);
             pool.tell(next);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use forebay_env::{Clock, Env, Haste, Machine, Step};
+
+    use super::Shared;
+    use crate::{Database, Options, Pool};
+
+    /// Three databases in haste that have one merge after the other, where two have room: one of them always waits.
+    struct Others {
+        pool: Arc<Shared>,
+        clock: Arc<dyn Clock>,
+        merging: VecDeque<u64>,
+        turns: u32,
+    }
+
+    impl Machine for Others {
+        fn step(&mut self) -> Step {
+            self.turns += 1;
+            assert!(self.turns < 10_000, "who waits has no turn");
+            if self.merging.pop_front().is_some() {
+                let next = self.pool.permits.lock().give_back(Haste::Hasty);
+                self.pool.tell(next);
+            }
+            for number in [101, 102, 103] {
+                if !self.merging.contains(&number) && self.pool.permits.lock().take(number, Haste::Hasty) {
+                    self.merging.push_back(number);
+                }
+            }
+            Step::Until(self.clock.now() + Duration::from_millis(1))
+        }
+    }
+
+    /// It was taken for asleep, and its merges came after all others, which have no end here.
+    #[test]
+    fn who_waits_for_merges_has_turns_beside_others_in_haste() {
+        let (pool, env) = (Pool::new(16 << 20, 1).unwrap(), Env::memory(7));
+        let db = Database::open("/db", Options::default().pool(&pool).env(env.clone())).unwrap();
+        let table = db.table("t").open().unwrap();
+        for round in 0..6u64 {
+            (0..100u64).for_each(|key| table.put(key.to_be_bytes(), round.to_le_bytes()).unwrap());
+            db.flush().unwrap();
+        }
+        for _ in 0..50 {
+            env.jobs.advance(Duration::from_millis(100));
+            env.jobs.step_some(1000);
+        }
+        let haste = || db.engine().context.limit.seat().unwrap().urgency.lock().haste();
+        assert_eq!(haste(), Haste::Leisure, "nobody has written for seconds");
+        let (shared, clock) = (Arc::clone(pool.shared()), Arc::clone(&env.clock));
+        let others = Others { pool: shared, clock, merging: VecDeque::new(), turns: 0 };
+        drop(env.jobs.spawn("others", Box::new(others)));
+        env.jobs.step_some(100);
+        assert_eq!(pool.shared().permits.lock().taken(), 2);
+        table.compact().unwrap();
+        assert_eq!(haste(), Haste::Leisure, "nobody waits any more");
+        assert_eq!(table.get(7u64.to_be_bytes()).unwrap().as_deref(), Some(&5u64.to_le_bytes()[..]));
     }
 }

@@ -11,7 +11,7 @@ use super::arbiter::{Claim, Wish};
 pub struct PoolStats {
     /// All the memory there is.
     pub memory_bytes: u64,
-    /// What databases have of it, or hold where that is more, but for what merges take.
+    /// What databases have of it, or hold where that is more, but for what merges take to read.
     pub taken_bytes: u64,
     /// The databases, in the order in which they were opened.
     pub databases: Vec<PooledStats>,
@@ -35,7 +35,7 @@ pub struct PooledStats {
     pub directory: String,
     /// How much it may take now.
     pub share_bytes: u64,
-    /// What it held when it said so last, but for what merges take.
+    /// What it held when it said so last, but for what merges take to read.
     pub held_bytes: u64,
     /// What it has use for; 0 while nobody reads or writes it.
     pub wanted_bytes: u64,

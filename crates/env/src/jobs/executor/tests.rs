@@ -171,6 +171,69 @@ fn owners_have_turns_alike_whatever_they_have_to_do() {
     assert!(count(&had, 0).abs_diff(count(&had, 1)) <= 1, "{had:?}");
 }
 
+/// Machines that come due all the time leave every second turn to those that only go on.
+#[test]
+fn what_is_always_due_keeps_nobody_from_a_turn() {
+    let mut queue = Queue::default();
+    let turns = Arc::new(Turns::new(Arc::new(Bell::new(Arc::new(ManualClock::new())))));
+    let sleeping: Vec<u64> = (0..20).map(|number| queue.add_owner(&format!("sleeps {number}"))).collect();
+    for owner in sleeping {
+        queue.add(owner, "sleeps", &turns, machine(Class::Yielding, || Step::Until(Duration::ZERO)));
+    }
+    let owner = queue.add_owner("works");
+    let worker = queue.add(owner, "works", &turns, machine(Class::Yielding, || Step::Worked));
+    let mut worked = 0;
+    // Each has slept once, and is due, by the fortieth turn.
+    for number in 0..240 {
+        let mut turn = queue.take(Class::Yielding).expect("all want turns");
+        worked += u32::from(number >= 40 && turn.id == worker);
+        let rest = match turn.machine.step() {
+            Step::Until(at) => Rest::Until(at),
+            _ => Rest::None,
+        };
+        queue.put_back(turn, rest, turns.bell.epoch());
+        queue.fire(Duration::ZERO);
+    }
+    assert_eq!(worked, 100, "of 200 turns");
+}
+
+#[test]
+fn who_is_waited_for_waits_no_more_among_those_at_leisure() {
+    let mut queue = Queue::default();
+    let turns = Arc::new(Turns::new(Arc::new(Bell::new(Arc::new(ManualClock::new())))));
+    let add = |queue: &mut Queue| {
+        let owner = queue.add_owner("owner");
+        queue.set_haste(owner, Haste::Leisure);
+        (owner, queue.add(owner, "works", &turns, machine(Class::Yielding, || Step::Worked)))
+    };
+    let all = [add(&mut queue), add(&mut queue), add(&mut queue)];
+    queue.set_haste(all[2].0, Haste::Hasty);
+    let order = [2, 0, 1].map(|_| queue.take(Class::Yielding).expect("it is ready").id);
+    assert_eq!(order, [all[2].1, all[0].1, all[1].1]);
+}
+
+/// What is dropped with a machine may panic, too.
+#[test]
+fn a_panic_as_a_machine_is_dropped_ends_no_thread() {
+    struct Bomb;
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            panic!("dropped");
+        }
+    }
+    let (executor, clock) = executor(1);
+    let (one, other) = (executor.jobs("one", clock.clone()), executor.jobs("other", clock));
+    let bomb = Bomb;
+    let step = move || {
+        let _kept = &bomb;
+        Step::Finished
+    };
+    one.spawn("unlucky", machine(Class::Yielding, step)).join();
+    other.spawn("lucky", machine(Class::Yielding, || Step::Finished)).join();
+    one.wait(&mut || one.panicked().is_some());
+    assert_eq!(one.panicked().as_deref(), Some("unlucky panicked: dropped"));
+}
+
 #[test]
 fn timers_of_a_rest_that_is_over_wake_nobody() {
     let mut queue = Queue::default();

@@ -245,15 +245,15 @@ mod tests {
     fn who_waits_is_told_that_all_writes_have_stopped() {
         let env = Env::memory(1);
         let options = Options::default().env(env.clone());
-        let engine = crate::open::open("/db".as_ref(), options).unwrap().engine;
-        let context = Arc::clone(&engine.context);
+        let db = crate::Database::open("/db", options).unwrap();
+        let context = Arc::clone(&db.engine().context);
         let waiter = env.jobs.fork("waiter", move || {
             let told = context.wait_for(|| None, || false);
             assert!(matches!(told, Err(Error::Poisoned(_))), "{told:?}");
         });
         env.jobs.step_some(100);
         // As a failed sync does, which wakes nobody.
-        engine.context.poison(&"a sync failed");
+        db.engine().context.poison(&"a sync failed");
         waiter.join();
     }
 

@@ -433,9 +433,8 @@ pub(crate) fn drop_table(engine: &Engine, name: &str) -> Result<()> {
     refuse_guests()?;
     let version_set = engine.versions.lock();
     let state = engine.versions.state();
-    let missing =
-        || Error::NotFound(format!("there is no table `{name}` in {}", engine.context.dir.display()));
-    let table = state.table_named(name).filter(|table| !table.is_hidden()).ok_or_else(missing)?;
+    let found = state.table_named(name).filter(|table| !table.is_hidden());
+    let table = found.ok_or_else(|| engine.context.no_table(name))?;
     drop_found(engine, version_set, table)
 }
 

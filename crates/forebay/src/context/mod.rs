@@ -105,6 +105,11 @@ impl Context {
         }
     }
 
+    /// Where there is no table of a name that was asked for.
+    pub(crate) fn no_table(&self, name: &str) -> Error {
+        Error::NotFound(format!("there is no table `{name}` in {}", self.dir.display()))
+    }
+
     /// Stops all further writes for this reason.
     pub(crate) fn poison(&self, cause: &impl fmt::Display) {
         if let Some(log) = &self.log {
@@ -177,6 +182,14 @@ pub(crate) const CLOSED: &str = "the database is closed";
 
 pub(crate) fn closed() -> Error {
     Error::invalid(CLOSED)
+}
+
+/// What is wrong with a table's options, with the table's name.
+pub(crate) fn of_table(name: &str, error: Error) -> Error {
+    match error {
+        Error::Invalid(reason) => Error::invalid(format!("table `{name}`: {reason}")),
+        error => error,
+    }
 }
 
 // Guests are merge rules, functions and filters of users. They are asked in the midst of work, which may hold what they

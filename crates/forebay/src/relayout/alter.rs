@@ -2,55 +2,32 @@
 //! written from then on goes by the new options. Work that was under way is thrown away and, where it is still wanted,
 //! done anew.
 
-use std::sync::Arc;
-
 use forebay_base::{Error, Result};
 use forebay_layouts::{TableOptions, alter};
-use forebay_store::manifest::Edit;
 
+use crate::context::of_table;
 use crate::relayout::Relayout;
-use crate::versions::{TableState, store_for};
+use crate::versions::{TableState, is_being_sorted, store_for};
 
 impl Relayout {
     /// Gives a table the options that `wanted` makes of its own.
-    pub(crate) fn alter(
-        &self,
-        name: &str,
-        wanted: impl FnOnce(&TableOptions) -> Result<TableOptions>,
-    ) -> Result<()> {
-        let mut version_set = self.versions.lock();
+    pub(crate) fn alter(&self, name: &str, wanted: impl FnOnce(&TableOptions) -> TableOptions) -> Result<()> {
+        let version_set = self.versions.lock();
         let state = self.versions.state();
-        let Some(table) = state.table_named(name) else {
-            let dir = self.context.dir.display();
-            return Err(Error::NotFound(format!("there is no table `{name}` in {dir}")));
-        };
-        let options = wanted(&table.options)?;
+        let table = state.table_named(name).ok_or_else(|| self.context.no_table(name))?;
+        let options = wanted(&table.options);
         if options == table.options {
             return Ok(());
         }
-        options.validate().and_then(|()| can_be_altered(table, &options)).map_err(|error| match error {
-            Error::Invalid(reason) => Error::invalid(format!("table `{name}`: {reason}")),
-            error => error,
-        })?;
+        let fit = options.validate().and_then(|()| can_be_altered(table, &options));
+        fit.map_err(|error| of_table(name, error))?;
         if self.versions.is_reordering(table.id) {
-            return Err(Error::invalid(format!(
-                "table `{name}` is being sorted into another order; try again when that is done"
-            )));
+            return Err(is_being_sorted(table));
         }
         let seed = self.context.superblock.hash_seed;
         let store = store_for(&self.versions.lists, &self.versions.trees, &options, seed, &table.space);
         let altered = table.with_options(options, alter(&*table.version, &options, store)?);
-        debug_assert!(
-            altered.versions().keys().eq(table.versions().keys()),
-            "what there is stays where it is"
-        );
-        version_set.append(&Edit::AlterTable(altered.entry()))?;
-        self.versions.update_state(|state| state.tables.insert(Arc::clone(&altered)));
-        version_set.note_new_layout(table, &altered);
-        drop(version_set);
-        self.memory.share_memory();
-        self.context.env.jobs.wake();
-        Ok(())
+        self.succeed_in_place(version_set, table, &altered)
     }
 }
 

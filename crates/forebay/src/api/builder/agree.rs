@@ -5,6 +5,7 @@ use forebay_layouts::{RuleName, TableOptions, TableRule};
 
 use super::TableBuilder;
 use crate::api::stats::time_text;
+use crate::context::of_table;
 
 impl<K> TableBuilder<K> {
     /// Whether the rule asked for is the one that the table was made with. None need be asked for where operands are
@@ -36,10 +37,7 @@ impl<K> TableBuilder<K> {
 
     /// Whether a new table can have all that was asked for.
     pub(super) fn can_have(&self, options: &TableOptions) -> Result<()> {
-        options.validate().map_err(|error| match error {
-            Error::Invalid(reason) => Error::invalid(format!("table `{}`: {reason}", self.name)),
-            error => error,
-        })?;
+        options.validate().map_err(|error| of_table(&self.name, error))?;
         if options.time_to_live.is_some() && self.rule.name.state_type().is_some() {
             return Err(Error::invalid(format!(
                 "table `{}` is to have {}, and such a table cannot have a time_to_live; keep what is to be kept for a \

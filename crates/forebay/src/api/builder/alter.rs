@@ -39,7 +39,7 @@ impl<K> TableBuilder<K> {
                 self.name
             )));
         }
-        self.engine.relayout.alter(&self.name, |before| Ok(self.asked.instead_of(before)))
+        self.engine.relayout.alter(&self.name, |before| self.asked.instead_of(before))
     }
 }
 

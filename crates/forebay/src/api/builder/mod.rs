@@ -326,11 +326,7 @@ impl<K> TableBuilder<K> {
             return Ok(Arc::clone(found));
         }
         if self.existing {
-            return Err(Error::NotFound(format!(
-                "there is no table `{}` in {}",
-                self.name,
-                self.engine.context.dir.display()
-            )));
+            return Err(self.engine.context.no_table(&self.name));
         }
         let options = self.options();
         self.can_have(&options)?;

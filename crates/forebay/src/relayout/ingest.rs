@@ -54,7 +54,7 @@ impl Relayout {
         self.memory.tend_filters();
         if !committed? {
             return Err(Error::invalid(format!(
-                "table `{}` got another layout meanwhile, so nothing was ingested; try again",
+                "table `{}` got another layout or other options meanwhile, so nothing was ingested; try again",
                 table.name
             )));
         }

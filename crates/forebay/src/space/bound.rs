@@ -58,11 +58,13 @@ impl Space {
         let disk = table.space.disk.bytes().saturating_sub(kept_bytes);
         let usage = table.space.reclaim.measure(&*table.version, (disk, table.space.disk.leaving_bytes()));
         let buffers = self.context.buffers();
-        let bound = (usage.live_bytes as f64 * most) as u64 + buffers.bytes;
-        let allowance = buffers.total_bytes() + ALLOWED_FILES * table.options.tree.node_bytes;
-        let (claimed, limit) = (disk + usage.unmerged_bytes, bound + allowance);
+        // Bounds and nodes may be as large as anybody likes.
+        let bound = ((usage.live_bytes as f64 * most) as u64).saturating_add(buffers.bytes);
+        let nodes_bytes = ALLOWED_FILES.saturating_mul(table.options.tree.node_bytes);
+        let allowance = buffers.total_bytes().saturating_add(nodes_bytes);
+        let (claimed, limit) = (disk + usage.unmerged_bytes, bound.saturating_add(allowance));
         debug_assert!(
-            usage.live_bytes < bound && bound < limit,
+            usage.live_bytes < bound && bound <= limit,
             "what lives is within the bound, and merges have room beyond it"
         );
         Some(Room { disk, live: usage.live_bytes, claimed, bound, limit })

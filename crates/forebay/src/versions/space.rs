@@ -220,9 +220,12 @@ struct ReclaimPass {
 }
 
 impl ReclaimPasses {
-    /// Whether a round is due that comes every half of an interval.
+    /// Whether a round is due that comes every half of an interval, which may have become a shorter one.
     pub(crate) fn is_due(&self, now: Duration, interval: Duration) -> bool {
-        now >= *self.0.lock().next.get_or_insert(now.saturating_add(interval / 2))
+        let (mut pass, latest) = (self.0.lock(), now.saturating_add(interval / 2));
+        let next = pass.next.map_or(latest, |next| next.min(latest));
+        pass.next = Some(next);
+        now >= next
     }
 
     /// Begins a round, twice round the table, once the buffer of a segment is in lists. The next one comes at `next`.

@@ -12,6 +12,7 @@ mod description;
 mod group_files;
 mod key_bounds;
 mod merge_rule;
+mod reader;
 mod rescue;
 mod scan;
 mod snapshot;
@@ -34,7 +35,7 @@ pub(crate) use merge_rule::Operands;
 pub use rescue::{Rescue, RescueReport, RescuedTable};
 pub use scan::Scan;
 pub use snapshot::Snapshot;
-pub use stats::{Stats, TableStats, ValueStats};
+pub use stats::{ReaderStats, Stats, TableStats, ValueStats};
 pub use table::{OrderedTable, Table};
 pub use transaction::Transaction;
 pub use windows::{

@@ -37,6 +37,7 @@ mod order;
 mod rangemerge;
 mod ranges;
 mod read_back;
+mod readers;
 mod reads;
 mod recovery;
 mod reorder;

@@ -23,7 +23,9 @@ impl VersionSetGuard<'_> {
             return Err(context.log().err().unwrap_or_else(closed));
         };
         let told = manifest.announce(&*context.env.fs, &context.dir, edit);
-        told.and_then(|()| manifest.append(edit)).map_err(|error| judge(context, error))
+        told.and_then(|()| manifest.append(edit)).map_err(|error| judge(context, error))?;
+        self.versions.lists.trash.reach(manifest.place());
+        Ok(())
     }
 
     /// The whole of a state but for the log, as a manifest begins with it.
@@ -67,10 +69,15 @@ impl Versions {
             }
             judge(context, error)
         })?;
+        // Before others can append to it: what they let go of is let go of later.
+        self.lists.trash.reach(fresh.place());
         let old = version_set.manifest.replace(fresh);
         debug_assert!(old.as_ref().is_none_or(|old| old.id() < id), "manifests number on");
         drop(version_set);
-        old.map_or(Ok(()), |old| fs.remove(old.path()))
+        if let Some(old) = old {
+            self.lists.trash.remove(fs, old.path().to_path_buf());
+        }
+        Ok(())
     }
 }
 

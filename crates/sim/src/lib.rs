@@ -30,6 +30,7 @@
 //! | entries expire, filters drop, and neither uncovers anything | `Shown`: what is doubtful is at least newest |
 //! | all groupings of a cube agree, windows have each value once | `Groups`: after each opening and beside savepoints |
 //! | a checkpoint is a copy of its own | `Op::Fork`: both are written, crash and are opened again |
+//! | a reader beside the writer sees what files tell, and none of them is removed under it | `Op::ReadBeside` |
 //! | handles of a closed database change nothing | `Op::Stale` |
 //! | another layout changes no answer and loses no write | `Op::Turn`, and threads |
 //! | space is given back | `Run::check_space` |

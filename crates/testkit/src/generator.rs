@@ -14,7 +14,7 @@ use forebay_env::Rng;
 use crate::config::{ASIDE, draw_layout};
 use crate::ops::{GROUPS, TRANSACTIONS, USUAL, WIDE};
 use crate::tables::keeps_order;
-use crate::{Config, Keys, Kind, Merging, Op, Query, TABLES, Theme, Values, walk};
+use crate::{Config, Keys, Kind, Merging, Op, Query, ReadBeside, TABLES, Theme, Values, walk};
 
 /// Where writes stay among neighbours: one of this many ranges of the keys.
 const HOT_RANGES: u64 = 16;
@@ -236,6 +236,11 @@ impl Generator {
             Kind::Stale => Op::Stale(self.stale(table)),
             Kind::Renew => Op::Renew,
             Kind::Fork => Op::Fork,
+            Kind::ReadBeside => Op::ReadBeside(match self.wide.below(10) {
+                0 => ReadBeside::Close,
+                1..4 => ReadBeside::Keep,
+                _ => ReadBeside::Refresh,
+            }),
             Kind::Groups => Op::Commit(self.group_batch(), self.durability()),
             Kind::ReadGroups => self.read_groups(),
             Kind::Expire => self.expiry(),

@@ -138,7 +138,7 @@ impl Lease {
     /// Says that what was let go of up to this place is not needed. On an error it may be kept for longer.
     pub fn move_to(&self, place: Place) -> Result<()> {
         let mut at = self.place.lock();
-        debug_assert!(*at <= place, "what was given up is not needed again: {place:?} after {at:?}");
+        // What was given up is not asked for again: where a manifest lost an edit that was read, all is read anew.
         if *at < place {
             self.write(place)?;
             *at = place;

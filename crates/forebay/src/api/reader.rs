@@ -104,6 +104,7 @@ impl Database {
 
     /// The number of the last record that is seen, where nothing is written.
     pub(super) fn seen_sequence(&self) -> u64 {
+        debug_assert!(self.engine().context.log.is_none(), "who writes knows its last record");
         let version_set = self.engine().versions.lock();
         version_set.log.flushed.1 + buffered_records(&self.engine().versions.view()).sum::<u64>()
     }

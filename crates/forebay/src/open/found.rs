@@ -72,6 +72,7 @@ pub(crate) fn look(looking: &Looking<'_>, is_live: bool) -> Result<Found> {
     // What a reader has in memory alone must not be taken for what the writer makes.
     let least = if options.read_only { READERS_IDS } else { listing.highest_id() + 1 };
     let next_id = replay.next_id.max(least).max(replay.lists.next_id.load(Ordering::Relaxed));
+    debug_assert!(!options.read_only || next_id >= READERS_IDS, "a reader's ids are none of the writer's");
     replay.lists.next_id.store(next_id, Ordering::Relaxed);
 
     let keeps_records = replay.tables.values().any(|table| table.options.layout.keeps_in_memory());

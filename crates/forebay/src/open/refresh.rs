@@ -77,6 +77,7 @@ impl Follower {
     /// Has the lease say how far it was read.
     pub(crate) fn tell(&self, engine: &Engine) -> Result<()> {
         let least = self.left.iter().map(|left| left.place).fold(self.published, Place::min);
+        debug_assert!(least <= self.published, "a lease never says more than what was read");
         engine.context.lease.as_ref().map_or(Ok(()), |lease| lease.move_to(least))
     }
 
@@ -109,6 +110,7 @@ impl Follower {
             is_read = true;
         }
         self.publish(engine, is_anew);
+        debug_assert!(self.log.last_sequence() >= self.replay.log.flushed.1, "what is flushed is seen");
         self.is_whole = true;
         self.tell(engine)?;
         Ok(self.log.last_sequence())
@@ -177,7 +179,11 @@ impl Follower {
             Some(_) => sealed.remove(0),
             None => WriteBuffer::never_filled(),
         };
-        let tables = self.replay.tables.clone();
+        let (tables, flushed) = (self.replay.tables.clone(), self.replay.log.flushed.0);
+        debug_assert!(
+            sealed.iter().all(|buffer| buffer.segment() >= flushed),
+            "what is flushed is in files, and in no buffer"
+        );
         versions.update_state(|state| {
             *state = State { active, sealed, tables, frozen: BTreeSet::new(), is_frozen: false };
         });
@@ -237,6 +243,10 @@ impl Follower {
         };
         let staying = kept.split_off(&mark.kept.0);
         let before = std::mem::replace(&mut version_set.retained, staying);
+        debug_assert!(
+            version_set.retained.keys().all(|&segment| segment < mark.flushed.0),
+            "what is retained is flushed"
+        );
         let left = before.into_values().chain(kept.into_values());
         left.filter(|segment| Arc::strong_count(&segment.file) > 1)
             .map(|segment| Arc::downgrade(&segment.file))

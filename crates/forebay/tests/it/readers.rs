@@ -47,7 +47,7 @@ fn leases(fs: &dyn FileSystem) -> usize {
 }
 
 /// Lets background work remove what it may.
-fn settle_down(env: &Env, db: &Database) {
+fn come_to_rest(env: &Env, db: &Database) {
     db.wait_until_idle().unwrap();
     for _ in 0..40 {
         env.jobs.advance(Duration::from_millis(500));
@@ -128,7 +128,7 @@ fn rollbacks_and_other_layouts_are_followed() {
     assert_eq!(reader.refresh().unwrap(), db.last_sequence());
     assert_eq!(all(&seen), all(&table));
     fill(&table, 3);
-    settle_down(&env, &db);
+    come_to_rest(&env, &db);
     assert_eq!(all_at(&before, &seen).len(), 400, "snapshots stay");
     assert!(all_at(&before, &seen).values().all(|value| value.starts_with(b"value 2")));
     reader.refresh().unwrap();
@@ -152,7 +152,7 @@ fn files_stay_for_as_long_as_a_reader_needs_them_and_no_longer() {
             fill(&table, stamp);
             table.compact().unwrap();
         }
-        settle_down(&env, &db);
+        come_to_rest(&env, &db);
         let stats = db.stats();
         assert_eq!(stats.readers.len(), 1, "{layout}");
         assert_eq!(stats.readers[0].process, u64::from(std::process::id()));
@@ -161,11 +161,11 @@ fn files_stay_for_as_long_as_a_reader_needs_them_and_no_longer() {
         let snapshot = reader.snapshot();
         reader.refresh().unwrap();
         assert_eq!(all(&seen), all(&table), "{layout}");
-        settle_down(&env, &db);
+        come_to_rest(&env, &db);
         assert_eq!(all_at(&snapshot, &seen), then, "{layout}: a snapshot");
         drop(snapshot);
         reader.refresh().unwrap();
-        settle_down(&env, &db);
+        come_to_rest(&env, &db);
         let stats = db.stats();
         assert_eq!(stats.readers[0].held_bytes, 0, "{layout}: {stats}");
         assert_eq!(files(&*fs) as u64, stats.list_files, "{layout}");
@@ -195,7 +195,7 @@ fn a_dead_reader_leaves_nothing_and_holds_nothing() {
     let db = Database::open(DIR, options(&env)).unwrap();
     let table = db.table("t").layout("wb-tree:ordered".parse().unwrap()).open_ordered().unwrap();
     table.put("k", "v").unwrap();
-    settle_down(&env, &db);
+    come_to_rest(&env, &db);
     assert_eq!((leases(&*left), db.stats().readers.len()), (0, 0));
     assert_eq!(files(&*left) as u64, db.stats().list_files);
 }
@@ -381,11 +381,11 @@ impl History {
             assert_eq!(all(&reader.table), all(&table), "seed {seed}: at the end");
         }
         let _ = db.drop_savepoint("end");
-        settle_down(&self.env, &db);
+        come_to_rest(&self.env, &db);
         for reader in &self.readers {
             reader.db.refresh().unwrap();
         }
-        settle_down(&self.env, &db);
+        come_to_rest(&self.env, &db);
         let stats = db.stats();
         assert_eq!(stats.readers.len(), self.readers.len());
         assert!(

@@ -77,6 +77,11 @@ impl Followed {
         if let Some(last) = places.pop() {
             self.end = base + last.end as u64;
             self.last = (base + last.start as u64, bytes[last].to_vec());
+            debug_assert_eq!(
+                self.last.0 + self.last.1.len() as u64,
+                self.end,
+                "what was read ends where its last edit does"
+            );
         }
         Ok(Some(edits))
     }

@@ -90,6 +90,7 @@ impl Replay {
     }
 
     fn count(&mut self, table: &TableState, by: i32) {
+        debug_assert!(by.abs() == 1, "a table comes, or goes");
         if let Some(counted) = &mut self.counted {
             counted.extend(table.version.files().into_iter().map(|file| (file, by)));
         }

@@ -37,6 +37,8 @@ mod api;
 mod background;
 mod changes;
 mod context;
+#[cfg(feature = "async")]
+mod deferred;
 mod engine;
 #[cfg(doctest)]
 mod examples;
@@ -44,6 +46,7 @@ mod history;
 mod memory;
 mod open;
 mod options;
+mod pool;
 mod read;
 mod relayout;
 pub mod simulate;
@@ -55,11 +58,13 @@ mod write;
 pub use api::{
     Aggregating, Aggregator, AggregatorScan, AggregatorSnapshot, Backup, Backups, Batch, Cube, CubeBatch,
     CubeBuilder, CubeScan, CubeSnapshot, Database, Description, Expired, GroupFiles, KeyBounds, MergeRule,
-    OrderedTable, Period, ReaderStats, Rescue, RescueReport, RescuedTable, Scan, Snapshot, Stats, Table,
-    TableBuilder, TableDescription, TableStats, Taken, Tiers, Transaction, ValueStats, Windows, WindowsBatch,
-    WindowsBuilder, WindowsScan, WindowsSnapshot,
+    OrderedTable, Period, ReaderStats, Rescue, RescueReport, RescuedTable, Scan, Scanned, Snapshot, Stats,
+    Table, TableBuilder, TableDescription, TableStats, Taken, Tiers, Transaction, ValueStats, Windows,
+    WindowsBatch, WindowsBuilder, WindowsScan, WindowsSnapshot,
 };
 pub use changes::{Change, ChangeBatch, Changes, Operation};
+#[cfg(feature = "async")]
+pub use deferred::Pending;
 pub use forebay_base::codec::Codec;
 pub use forebay_base::{Error, Result, limits};
 pub use forebay_buffer_tree::TreeOptions;
@@ -71,6 +76,7 @@ pub use history::{Checkpoint, CheckpointFile, SavepointStats};
 pub use memory::Memory;
 pub use open::{Damage, Dumped, DumpedEntry, VerifyReport};
 pub use options::Options;
+pub use pool::{Pool, PoolStats, PooledStats};
 pub use read::{Approximation, Cursor, Nearest};
 pub use space::TableSpaceStats;
 pub use versions::SnapshotStats;
@@ -100,6 +106,9 @@ mod documents {
     struct Cubes;
     #[doc = include_str!("../../../docs/guide/transactions.md")]
     struct Transactions;
+    #[cfg(feature = "async")]
+    #[doc = include_str!("../../../docs/guide/async.md")]
+    struct Awaiting;
 }
 
 /// Group-by: functions whose partial results merge in any order, and what keeps a state for every key.

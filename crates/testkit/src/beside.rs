@@ -6,11 +6,13 @@ use forebay::{Database, Durability, Result, Snapshot};
 use crate::check::View;
 use crate::groups::GroupsView;
 use crate::harness::Harness;
-use crate::seen::{Kept, Shown};
-use crate::{ReadBeside, Tables};
+use crate::seen::{Kept, Shown, Time};
+use crate::{Query, ReadBeside, Tables};
 
 /// So many snapshots of it are held at most.
 const SNAPSHOTS_MAX: usize = 3;
+/// A table is read in so many parts at most.
+const PARTS_MAX: usize = 4;
 
 /// The reader, and its snapshots with what they must show.
 pub(crate) struct Reader {
@@ -71,8 +73,16 @@ impl Harness {
         let reader = self.reader.as_ref().expect("it was there");
         let tables = Tables::open(&reader.db, &self.config)?;
         let view = View { tables: &tables, config: &self.config, snapshot: None };
-        let shown = |table| Shown::of(&self.config, model.now(), table, self.time());
-        (0..self.config.tables()).try_for_each(|table| view.check_all(table, &shown(table)))?;
+        // It knows as much of the time as the manifest told, and as its own clock.
+        let now = reader.db.unix_milliseconds();
+        let time = Time { now: now - self.slack_milliseconds, highest: self.highest.max(now) };
+        let shown = |table| Shown::of(&self.config, model.now(), table, time);
+        for table in 0..self.config.tables() {
+            view.check_all(table, &shown(table))?;
+            let parts = 1 + sequence as usize % PARTS_MAX;
+            let queries = [Query::Pieces(parts), Query::Parts(parts), Query::Count];
+            view.check(table, &shown(table), &queries[sequence as usize % queries.len()])?;
+        }
         if let Some(handles) = tables.groups() {
             GroupsView { handles, snapshot: None }.check_all(model.now().groups())?;
         }

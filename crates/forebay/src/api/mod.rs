@@ -2,6 +2,8 @@
 //! by the rooms below.
 
 mod aggregator;
+#[cfg(feature = "async")]
+mod asynchronous;
 mod backups;
 mod batch;
 mod builder;
@@ -9,9 +11,12 @@ mod cube;
 mod database;
 mod declared;
 mod description;
+mod expiry;
 mod group_files;
 mod key_bounds;
+mod lent;
 mod merge_rule;
+mod positions;
 mod reader;
 mod rescue;
 mod scan;
@@ -32,6 +37,7 @@ pub use group_files::GroupFiles;
 pub use key_bounds::KeyBounds;
 pub use merge_rule::MergeRule;
 pub(crate) use merge_rule::Operands;
+pub use positions::Scanned;
 pub use rescue::{Rescue, RescueReport, RescuedTable};
 pub use scan::Scan;
 pub use snapshot::Snapshot;

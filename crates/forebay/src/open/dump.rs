@@ -60,6 +60,8 @@ pub enum DumpedEntry {
     DropSavepoint { name: String },
     /// All tables became what they were.
     Rollback { tables: usize },
+    /// It is no earlier than this, in milliseconds since 1970.
+    Clock { milliseconds: u64 },
     /// A commit.
     Commit { sequence: u64, records: u32, bytes: u32, watermark: u64 },
     /// A record of the commit before it.
@@ -256,6 +258,7 @@ fn entries_of(edit: Edit) -> Vec<DumpedEntry> {
         }
         Edit::Savepoint(kept) => vec![savepoint(kept.name, kept.sequence)],
         Edit::DropSavepoint(name) => vec![DumpedEntry::DropSavepoint { name }],
+        Edit::Clock(milliseconds) => vec![DumpedEntry::Clock { milliseconds }],
         Edit::Rollback(rollback) => {
             let first = DumpedEntry::Rollback { tables: rollback.tables.len() };
             [first, mark(rollback.log)].into_iter().chain(rollback.tables.iter().map(table)).collect()

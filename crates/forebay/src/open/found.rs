@@ -16,6 +16,7 @@ use forebay_store::{Metrics, names};
 
 use crate::open::{Evidence, Listing, ReadBack, Reader, live_files, salvage};
 use crate::options::{Buffers, Options};
+use crate::pool::Limit;
 use crate::versions::{Replay, RetainedSegment, retained_segments};
 
 /// From here on ids are those of lists that a reader has in memory.
@@ -26,6 +27,7 @@ pub(crate) struct Looking<'a> {
     pub(crate) env: &'a Env,
     pub(crate) dir: &'a Path,
     pub(crate) options: &'a Options,
+    pub(crate) limit: &'a Limit,
     pub(crate) metrics: &'a Arc<Metrics>,
     pub(crate) gaps: &'a Arc<Gaps>,
     /// Whoever has looked before shares what is the same by now.
@@ -60,7 +62,7 @@ impl Found {
 
 /// Looks. Where somebody may be writing, what is only half there is no damage.
 pub(crate) fn look(looking: &Looking<'_>, is_live: bool) -> Result<Found> {
-    let Looking { env, dir, options, metrics, gaps, before } = *looking;
+    let Looking { env, dir, options, limit, metrics, gaps, before } = *looking;
     let fs = &*env.fs;
     let superblock = superblock(fs, dir, options, gaps)?;
     let mut replay = match before {
@@ -76,7 +78,7 @@ pub(crate) fn look(looking: &Looking<'_>, is_live: bool) -> Result<Found> {
     replay.lists.next_id.store(next_id, Ordering::Relaxed);
 
     let keeps_records = replay.tables.values().any(|table| table.options.layout.keeps_in_memory());
-    let buffers = options.buffers(keeps_records);
+    let buffers = options.divided(limit.bytes()).buffers(keeps_records);
     let pool = match before {
         Some((_, pool)) => Arc::clone(pool),
         None => ArenaPool::new(buffers.bytes as usize, buffers.count),

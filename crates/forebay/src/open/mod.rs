@@ -25,7 +25,7 @@ use std::sync::{Arc, OnceLock};
 use forebay_base::{Error, Result, planted};
 use forebay_env::fs::{BoundedFs, GatedFs};
 use forebay_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use forebay_env::{Env, FileLock, FileSystem};
+use forebay_env::{Env, FileLock, FileSystem, SteadyClock};
 use forebay_store::log::recover::{Extent, LogFiles};
 use forebay_store::log::{Log, PreparedSegment, Writes};
 use forebay_store::manifest::{AppendError, Change, Edit, Manifest, Superblock};
@@ -35,6 +35,7 @@ use forebay_store::{Lease, Metrics, WriteBuffer, names};
 use crate::context::{CLOSED, Context, Health};
 use crate::engine::Engine;
 use crate::options::Options;
+use crate::pool::Limit;
 use crate::versions::{Replay, RetainedSegment, Retired, State, VersionSet, Versions};
 
 pub(crate) use clear::{Listing, clear_away, is_ours, remove_unread};
@@ -54,14 +55,28 @@ pub use verify::{Damage, VerifyReport};
 
 static SERIAL: AtomicU64 = AtomicU64::new(1);
 
-/// Where the database's files are, if options agree with each other: behind a gate, few open at a time; and as they are.
-fn environment(options: &Options) -> Result<(Env, Arc<GatedFs>, Arc<dyn FileSystem>)> {
+/// Where a database is opened.
+struct Surroundings {
+    /// Its files are behind the gate, and few are open at a time. Its wall clock never goes back.
+    env: Env,
+    gate: Arc<GatedFs>,
+    clock: Arc<SteadyClock>,
+    /// Its files as they are.
+    files: Arc<dyn FileSystem>,
+}
+
+/// Those of `dir`, if options agree with each other.
+fn surroundings(dir: &Path, options: &Options) -> Result<Surroundings> {
     options.validate()?;
-    let env = options.env.clone().unwrap_or_else(Env::real);
-    let files = Arc::clone(&env.fs);
-    let gate = GatedFs::new(Arc::clone(&env.fs), CLOSED);
+    let env = match &options.pool {
+        Some(pool) => pool.environment(options.env.clone(), &dir.display().to_string()),
+        None => options.env.clone().unwrap_or_else(Env::real),
+    };
+    let (files, gate) = (Arc::clone(&env.fs), GatedFs::new(Arc::clone(&env.fs), CLOSED));
     let files_max = options.open_files(env.fs.process_files_max());
-    Ok((Env { fs: BoundedFs::new(gate.clone(), files_max), ..env }, gate, files))
+    let clock = Arc::new(SteadyClock::new(Arc::clone(&env.clock)));
+    let env = Env { fs: BoundedFs::new(gate.clone(), files_max), clock: clock.clone(), ..env };
+    Ok(Surroundings { env, gate, clock, files })
 }
 
 /// A database that was opened, and is at rest yet.
@@ -77,7 +92,7 @@ pub(crate) struct Opened {
 
 /// Opens or makes the database at `dir`.
 pub(crate) fn open(dir: &Path, mut options: Options) -> Result<Opened> {
-    let (env, gate, files) = environment(&options)?;
+    let Surroundings { env, gate, clock, files } = surroundings(dir, &options)?;
     options.fit_to(env.jobs.parallelism());
     // Whatever becomes the working directory later.
     let dir = &*env.fs.absolute(dir).map_err(|error| of_path(&*env.fs, dir, error))?;
@@ -92,7 +107,7 @@ pub(crate) fn open(dir: &Path, mut options: Options) -> Result<Opened> {
         Hold::Lease(lease) => (None, Some(lease)),
         Hold::Nothing => (None, None),
     };
-    let (engine, pending, follower) = read(&env, gate.clone(), dir, options, lease)
+    let (engine, pending, follower) = read(&env, gate.clone(), clock, dir, options, lease)
         .inspect_err(|_| drop(made.take_back(gate.behind(), dir)))?;
     Ok(Opened { engine, pending, lock, made, follower })
 }
@@ -101,14 +116,18 @@ pub(crate) fn open(dir: &Path, mut options: Options) -> Result<Opened> {
 fn read(
     env: &Env,
     gate: Arc<GatedFs>,
+    clock: Arc<SteadyClock>,
     dir: &Path,
     options: Options,
     lease: Option<Lease>,
 ) -> Result<(Arc<Engine>, VecDeque<Extent>, Option<Follower>)> {
-    let (fs, metrics) = (&*env.fs, Arc::new(Metrics::within(options.memory_limit_bytes)));
+    let limit = Limit::new(&options, dir, &env.jobs)?;
+    let (fs, metrics) = (&*env.fs, Arc::new(Metrics::within(limit.bytes())));
     let gaps = Arc::new(Gaps::default());
-    let looking = Looking { env, dir, options: &options, metrics: &metrics, gaps: &gaps, before: None };
+    let looking =
+        Looking { env, dir, options: &options, limit: &limit, metrics: &metrics, gaps: &gaps, before: None };
     let found = if lease.is_some() { beside::look_beside(&looking)? } else { look(&looking, false)? };
+    clock.raise(found.replay.clock_milliseconds);
     let reader = found.reader(&looking);
     let Found { superblock, closed, manifest, mut replay, listing, live, mut read, retained, pool, .. } =
         found;
@@ -135,7 +154,7 @@ fn read(
     let version_set = version_set_of(&replay, retained, manifest);
     let (tables, lists, trees) = (replay.tables.clone(), replay.lists.clone(), replay.trees.clone());
     let follower = match followed {
-        Some(manifest) => Some(Follower::new(manifest, replay, sealed.clone(), last_sequence)?),
+        Some(manifest) => Some(Follower::new(manifest, replay, clock, sealed.clone(), last_sequence)?),
         None => None,
     };
     let state = State { active, sealed, tables, frozen: BTreeSet::new(), is_frozen: false };
@@ -157,6 +176,7 @@ fn read(
         answer: OnceLock::new(),
         env: env.clone(),
         options,
+        limit,
     };
     let versions = Versions::new(Arc::new(context), version_set, state, lists, trees);
     let engine = Arc::new(Engine::new(versions));
@@ -270,6 +290,7 @@ fn version_set_of(
         savepoints: replay.savepoints.clone(),
         rollbacks: 0,
         rolled_back: replay.rolled_back,
+        clock_milliseconds: replay.clock_milliseconds,
     };
     for table in replay.tables.values() {
         version_set.refer(table.version.files().into_iter().map(|file| (file, 1)).collect());

@@ -14,6 +14,7 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 
 use forebay_base::{Error, Result};
+use forebay_env::SteadyClock;
 use forebay_layouts::{DataFile, WeakFile};
 use forebay_store::log::{LogTail, ReadOn};
 use forebay_store::manifest::{Current, Followed, Manifest};
@@ -31,6 +32,7 @@ const ROUNDS_MAX: usize = 100;
 pub(crate) struct Follower {
     manifest: Followed,
     replay: Replay,
+    clock: Arc<SteadyClock>,
     log: LogTail,
     /// Buffers that are not flushed and have records, newest first.
     buffers: Vec<Arc<WriteBuffer>>,
@@ -63,6 +65,7 @@ impl Follower {
     pub(crate) fn new(
         manifest: Manifest,
         mut replay: Replay,
+        clock: Arc<SteadyClock>,
         buffers: Vec<Arc<WriteBuffer>>,
         last_sequence: u64,
     ) -> Result<Self> {
@@ -71,7 +74,7 @@ impl Follower {
         let log = LogTail::behind(buffers.first(), replay.log.flushed, last_sequence);
         let published = manifest.place();
         let (left, retained, is_whole) = (Vec::new(), None, true);
-        Ok(Self { manifest, replay, log, buffers, left, published, retained, is_whole })
+        Ok(Self { manifest, replay, clock, log, buffers, left, published, retained, is_whole })
     }
 
     /// Has the lease say how far it was read.
@@ -137,6 +140,7 @@ impl Follower {
             env: &context.env,
             dir: &context.dir,
             options: &context.options,
+            limit: &context.limit,
             metrics: &context.metrics,
             gaps: &context.gaps,
             before: Some((&self.replay, &context.pool)),
@@ -158,6 +162,8 @@ impl Follower {
 
     /// Lets everybody see what was read.
     fn publish(&mut self, engine: &Engine, is_anew: bool) {
+        // Before any merge is seen that has left out what had expired.
+        self.clock.raise(self.replay.clock_milliseconds);
         let versions = &engine.versions;
         let mut version_set = versions.lock();
         let counted = self.replay.take_counted();
@@ -192,6 +198,7 @@ impl Follower {
         version_set.savepoints = self.replay.savepoints.clone();
         (version_set.log, version_set.rolled_back) = (self.replay.log, self.replay.rolled_back);
         version_set.next_table = self.replay.next_table;
+        version_set.clock_milliseconds = self.replay.clock_milliseconds;
         let gone: Vec<DataFile> =
             references.iter().filter(|(_, by)| *by < 0).map(|(file, _)| file.clone()).collect();
         version_set.refer(references);

@@ -36,6 +36,8 @@ pub(crate) struct Replay {
     pub(crate) log: LogMark,
     /// The number of the last rollback.
     pub(crate) rolled_back: u64,
+    /// It is no earlier than this, in milliseconds since 1970.
+    pub(crate) clock_milliseconds: u64,
     pub(crate) next_table: u32,
     pub(crate) next_id: u64,
     /// How many parts more or fewer refer to files, where somebody reads on.
@@ -54,7 +56,7 @@ impl Replay {
             fs: Arc::clone(&env.fs),
             dir: dir.to_path_buf(),
             next_id: Arc::default(),
-            cache: Arc::new(PageCache::new(options.reading_bytes())),
+            cache: Arc::new(PageCache::new(options.division().first_cache_bytes())),
             metrics: Arc::clone(metrics),
             trash,
             // Each table's own take their place.
@@ -75,7 +77,7 @@ impl Replay {
             lists,
             trees: Trees::default(),
             seed,
-            merge_bytes: options.job_bytes(),
+            merge_bytes: options.division().job_bytes(),
             tables: Tables::default(),
             kin: BTreeMap::new(),
             files: BTreeMap::new(),
@@ -83,6 +85,7 @@ impl Replay {
             savepoints: BTreeMap::new(),
             log: LogMark::default(),
             rolled_back: 0,
+            clock_milliseconds: 0,
             next_table: 1,
             next_id: 1,
             counted: None,
@@ -94,6 +97,7 @@ impl Replay {
             Edit::Snapshot(snapshot) => {
                 self.log = snapshot.log;
                 self.rolled_back = snapshot.rolled_back;
+                self.clock_milliseconds = snapshot.clock_milliseconds;
                 self.next_table = snapshot.next_table;
                 self.next_id = snapshot.next_id;
                 snapshot.savepoints.into_iter().for_each(|kept| self.keep(kept));
@@ -119,6 +123,10 @@ impl Replay {
                 Ok(())
             }
             Edit::Change(change) => self.change(change),
+            Edit::Clock(milliseconds) => {
+                self.clock_milliseconds = self.clock_milliseconds.max(milliseconds);
+                Ok(())
+            }
         }
     }
 

@@ -174,13 +174,15 @@ fn snapshot(rng: &mut Rng) -> Snapshot {
         next_table: rng.below(100) as u32,
         log: mark(rng),
         rolled_back: rng.below(3) * 500,
+        clock_milliseconds: rng.below(3) * (1 << 40),
         tables: tables(rng),
         savepoints: (0..rng.below(2)).map(|_| savepoint(rng)).collect(),
     }
 }
 
 fn edit(rng: &mut Rng) -> Edit {
-    match rng.index(8) {
+    match rng.index(9) {
+        8 => Edit::Clock(rng.below(1 << 41)),
         0 => Edit::CreateTable(table(rng)),
         1 => Edit::DropTable(rng.below(99) as u32),
         2 => Edit::AlterTable(table(rng)),

@@ -89,6 +89,8 @@ pub struct Snapshot {
     pub log: LogMark,
     /// The number of the last rollback; 0 where there was none.
     pub rolled_back: u64,
+    /// See [`Edit::Clock`]; 0 where nobody has told.
+    pub clock_milliseconds: u64,
     /// Its tables.
     pub tables: Vec<TableEntry>,
     /// Its savepoints.
@@ -148,6 +150,9 @@ pub enum Edit {
     DropSavepoint(String),
     /// All tables become what they were.
     Rollback(Rollback),
+    /// It is no earlier than this, in milliseconds since 1970, whatever the machine's clock says: entries have expired by
+    /// then.
+    Clock(u64),
 }
 
 const LIST: u8 = 0;
@@ -163,6 +168,7 @@ const ALTER: u8 = 5;
 const SAVEPOINT: u8 = 6;
 const DROP_SAVEPOINT: u8 = 7;
 const ROLLBACK: u8 = 8;
+const CLOCK: u8 = 9;
 
 impl Edit {
     /// Appends the edit's bytes.
@@ -176,8 +182,10 @@ impl Edit {
                 put_tables(out, &snapshot.tables);
                 put_varint(out, snapshot.savepoints.len() as u64);
                 snapshot.savepoints.iter().for_each(|savepoint| put_savepoint(out, savepoint));
-                snapshot.log.encode_rest(&[snapshot.rolled_back, snapshot.log.vouched], out);
+                let rest = [snapshot.rolled_back, snapshot.log.vouched, snapshot.clock_milliseconds];
+                snapshot.log.encode_rest(&rest, out);
             }
+            Self::Clock(milliseconds) => put_number(out, CLOCK, *milliseconds),
             Self::Savepoint(savepoint) => {
                 out.push(SAVEPOINT);
                 put_savepoint(out, savepoint);
@@ -192,18 +200,11 @@ impl Edit {
                 put_tables(out, &rollback.tables);
                 rollback.log.encode_rest(&[rollback.log.vouched], out);
             }
-            Self::CreateTable(table) => {
-                out.push(CREATE);
+            Self::CreateTable(table) | Self::AlterTable(table) => {
+                out.push(if matches!(self, Self::CreateTable(_)) { CREATE } else { ALTER });
                 put_table(out, table);
             }
-            Self::AlterTable(table) => {
-                out.push(ALTER);
-                put_table(out, table);
-            }
-            Self::DropTable(id) => {
-                out.push(DROP);
-                put_varint(out, *id as u64);
-            }
+            Self::DropTable(id) => put_number(out, DROP, u64::from(*id)),
             Self::Change(change) => {
                 out.push(CHANGE);
                 put_varint(out, change.files.len() as u64);
@@ -234,6 +235,7 @@ impl Edit {
                 next_table: u32::try_from(from.varint()?).ok()?,
                 log: LogMark::decode(&mut from)?,
                 rolled_back: 0,
+                clock_milliseconds: 0,
                 tables: repeat(&mut from, get_table)?,
                 savepoints: repeat(&mut from, get_savepoint)?,
             }),
@@ -245,6 +247,7 @@ impl Edit {
             }),
             CREATE => Self::CreateTable(get_table(&mut from)?),
             ALTER => Self::AlterTable(get_table(&mut from)?),
+            CLOCK => Self::Clock(from.varint()?),
             DROP => Self::DropTable(u32::try_from(from.varint()?).ok()?),
             CHANGE => Self::Change(Change {
                 files: repeat(&mut from, |from| {
@@ -265,6 +268,7 @@ impl Edit {
                 snapshot.log.decode_kept(&mut from)?;
                 snapshot.rolled_back = or_zero(&mut from)?;
                 snapshot.log.vouched = or_zero(&mut from)?;
+                snapshot.clock_milliseconds = or_zero(&mut from)?;
             }
             Self::Change(Change { log: Some(log), .. }) | Self::Rollback(Rollback { log, .. }) => {
                 log.decode_kept(&mut from)?;
@@ -274,6 +278,11 @@ impl Edit {
         }
         (from.remaining() == 0).then_some(edit)
     }
+}
+
+fn put_number(out: &mut Vec<u8>, kind: u8, number: u64) {
+    out.push(kind);
+    put_varint(out, number);
 }
 
 fn put_file(out: &mut Vec<u8>, file: &FileMeta) {

@@ -7,10 +7,15 @@ use crate::list::FileMeta;
 
 /// The version of a manifest in which no file has values in value files.
 pub(super) const VERSION_PLAIN: u32 = 1;
-/// That of one in which some have: edits have kinds of files for them. The newest.
-pub(super) const VERSION: u32 = 2;
+/// That of one in which some have: edits have kinds of files for them.
+pub(super) const VERSION_VALUES: u32 = 2;
+/// That of one that tells how late it is. The newest.
+pub(super) const VERSION: u32 = 3;
 
-const _: () = assert!(VERSION_PLAIN < VERSION, "a number that was given says the same for ever");
+const _: () = assert!(
+    VERSION_PLAIN < VERSION_VALUES && VERSION_VALUES < VERSION,
+    "a number that was given says the same for ever"
+);
 
 impl Edit {
     /// What a reader must know to read it. Who adds anything to what edits may be adds a number here.
@@ -25,8 +30,13 @@ impl Edit {
             Self::Change(change) => change.files.iter().any(|(_, file)| is_new(file)),
             Self::Savepoint(savepoint) => of_tables(&savepoint.tables),
             Self::Rollback(rollback) => of_tables(&rollback.tables),
-            Self::DropTable(_) | Self::DropSavepoint(_) => false,
+            Self::DropTable(_) | Self::DropSavepoint(_) | Self::Clock(_) => false,
         };
-        if is_new { VERSION } else { VERSION_PLAIN }
+        match self {
+            Self::Clock(_) => VERSION,
+            Self::Snapshot(snapshot) if snapshot.clock_milliseconds > 0 => VERSION,
+            _ if is_new => VERSION_VALUES,
+            _ => VERSION_PLAIN,
+        }
     }
 }

@@ -24,6 +24,7 @@ impl Replay {
             savepoints: BTreeMap::new(),
             log: LogMark::default(),
             rolled_back: 0,
+            clock_milliseconds: 0,
             next_table: 1,
             next_id: 1,
             counted: None,
@@ -81,6 +82,7 @@ impl Replay {
                 self.finish()?;
                 self.count_savepoint(&name, 1);
             }
+            Edit::Clock(_) => self.apply(edit)?,
             Edit::DropSavepoint(name) => {
                 self.count_savepoint(&name, -1);
                 self.savepoints.remove(&name);

@@ -166,8 +166,7 @@ impl Harness {
     pub fn close(&mut self) -> Result<()> {
         self.note_close();
         let Some(Open { snapshots, tables, db, .. }) = self.open.take() else { return Ok(()) };
-        drop(snapshots);
-        drop(tables);
+        drop((snapshots, tables));
         db.close()
     }
 
@@ -312,8 +311,8 @@ impl Harness {
 
     /// Whether files are held that a merge would free: then there may be no room within a table's bound.
     pub(crate) fn holds_files(&self) -> bool {
-        let snapshots = !self.opened().snapshots.is_empty() || !self.kept.is_empty();
-        snapshots || self.is_transacting || self.reader.is_some()
+        let others = self.is_transacting || self.reader.is_some();
+        others || !self.opened().snapshots.is_empty() || !self.kept.is_empty()
     }
 
     fn read(&self, table: usize, query: &Query) -> Result<()> {

@@ -58,9 +58,9 @@ mod write;
 pub use api::{
     Aggregating, Aggregator, AggregatorScan, AggregatorSnapshot, Backup, Backups, Batch, Cube, CubeBatch,
     CubeBuilder, CubeScan, CubeSnapshot, Database, Description, Expired, GroupFiles, KeyBounds, MergeRule,
-    OrderedTable, Period, Rescue, RescueReport, RescuedTable, Scan, Scanned, Snapshot, Stats, Table,
-    TableBuilder, TableDescription, TableStats, Taken, Tiers, Transaction, ValueStats, Windows, WindowsBatch,
-    WindowsBuilder, WindowsScan, WindowsSnapshot,
+    OrderedTable, Period, ReaderStats, Rescue, RescueReport, RescuedTable, Scan, Scanned, Snapshot, Stats,
+    Table, TableBuilder, TableDescription, TableStats, Taken, Tiers, Transaction, ValueStats, Windows,
+    WindowsBatch, WindowsBuilder, WindowsScan, WindowsSnapshot,
 };
 pub use changes::{Change, ChangeBatch, Changes, Operation};
 #[cfg(feature = "async")]

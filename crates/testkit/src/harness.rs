@@ -12,6 +12,7 @@ use std::time::Duration;
 use forebay::{Database, Durability, Error, Result, Snapshot};
 use forebay_env::Env;
 
+use crate::beside::Reader;
 use crate::check::View;
 use crate::groups::{Groups, OWN_RECORDS_MAX};
 use crate::seen::{Kept, Shown, Time};
@@ -54,6 +55,8 @@ pub struct Harness {
     pub conflicts: u64,
     pub(crate) dir: PathBuf,
     pub(crate) open: Option<Open>,
+    /// A reader beside it.
+    pub(crate) reader: Option<Reader>,
     /// Checkpoints that are not compared yet.
     pub(crate) copies: Vec<(PathBuf, Model)>,
     /// Handles of before the last times it was opened.
@@ -95,6 +98,7 @@ impl Harness {
             conflicts: 0,
             dir: dir.to_path_buf(),
             open: None,
+            reader: None,
             copies: Vec::new(),
             stale: Vec::new(),
             kept: Vec::new(),
@@ -162,8 +166,7 @@ impl Harness {
     pub fn close(&mut self) -> Result<()> {
         self.note_close();
         let Some(Open { snapshots, tables, db, .. }) = self.open.take() else { return Ok(()) };
-        drop(snapshots);
-        drop(tables);
+        drop((snapshots, tables));
         db.close()
     }
 
@@ -177,6 +180,7 @@ impl Harness {
         self.env.jobs.abandon();
         self.stale.clear();
         self.kept.clear();
+        self.reader = None;
         self.open = None;
     }
 
@@ -307,7 +311,8 @@ impl Harness {
 
     /// Whether files are held that a merge would free: then there may be no room within a table's bound.
     pub(crate) fn holds_files(&self) -> bool {
-        !self.opened().snapshots.is_empty() || !self.kept.is_empty() || self.is_transacting
+        let others = self.is_transacting || self.reader.is_some();
+        others || !self.opened().snapshots.is_empty() || !self.kept.is_empty()
     }
 
     fn read(&self, table: usize, query: &Query) -> Result<()> {

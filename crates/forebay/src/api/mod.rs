@@ -17,6 +17,7 @@ mod key_bounds;
 mod lent;
 mod merge_rule;
 mod positions;
+mod reader;
 mod rescue;
 mod scan;
 mod snapshot;
@@ -40,7 +41,7 @@ pub use positions::Scanned;
 pub use rescue::{Rescue, RescueReport, RescuedTable};
 pub use scan::Scan;
 pub use snapshot::Snapshot;
-pub use stats::{Stats, TableStats, ValueStats};
+pub use stats::{ReaderStats, Stats, TableStats, ValueStats};
 pub use table::{OrderedTable, Table};
 pub use transaction::Transaction;
 pub use windows::{

@@ -43,6 +43,8 @@ mod pool;
 mod rangemerge;
 mod ranges;
 mod read_back;
+mod readers;
+mod readers_hold;
 mod reads;
 mod recovery;
 mod reorder;

@@ -142,6 +142,21 @@ impl Lease {
         Ok(())
     }
 
+    /// Gives it back: nothing is needed any more.
+    pub fn give_back(&self) {
+        if self.taken.lock().lock.is_none() {
+            return;
+        }
+        // What cannot be removed now the writer removes, who finds that nobody holds it.
+        self.end_ask();
+        let _ = self.fs.remove(&self.path(LEASE));
+        let mut taken = self.taken.lock();
+        taken.lock.take();
+        if taken.has_made_folder {
+            let _ = self.fs.remove_dir(&folder(&self.dir));
+        }
+    }
+
     fn path(&self, kind: &str) -> PathBuf {
         path(&folder(&self.dir), &self.taken.lock().stem, kind)
     }
@@ -173,7 +188,14 @@ impl Taken {
         for _ in 0..TRIES_MAX {
             let has_made_folder = !fs.exists(&folder)?;
             if has_made_folder && fs.exists(dir)? {
-                fs.create_dir(&folder)?;
+                match fs.create_dir(&folder) {
+                    // A writer has found it empty, and removed it.
+                    Err(error) if error.is_not_found() => {
+                        last = Some(error);
+                        continue;
+                    }
+                    made => made?,
+                }
             }
             match Self::named(fs, &folder, format!("{:016x}", entropy()), has_made_folder) {
                 // A writer has just looked whether it is held; or another reader has removed the folder.
@@ -214,14 +236,7 @@ impl Taken {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        // What cannot be removed now the writer removes, who finds that nobody holds it.
-        self.end_ask();
-        let _ = self.fs.remove(&self.path(LEASE));
-        let mut taken = self.taken.lock();
-        taken.lock.take();
-        if taken.has_made_folder {
-            let _ = self.fs.remove_dir(&folder(&self.dir));
-        }
+        self.give_back();
     }
 }
 
@@ -293,19 +308,23 @@ fn read(fs: &dyn FileSystem, path: &Path) -> Held {
     read().unwrap_or_else(|error: Error| Held::unknown(error.to_string()))
 }
 
-/// Removes the folder and what is in it, of a database that nobody reads. What others have put there stays.
+/// Removes the folder and what is in it, of a database that nobody reads. What others have put there stays, and what may
+/// not be removed, as in a folder of another user: it holds nothing.
 pub fn remove_folder(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
     let folder = folder(dir);
     let names = match fs.list(&folder) {
         Err(error) if error.is_not_found() => return Ok(()),
+        // Nobody can have a lease where nobody may look.
+        Err(error) if is_denied(&error) => return Ok(()),
         names => names?,
     };
-    let is_gone = |error: &Error| {
-        error.is_not_found() || matches!(error, Error::Io { kind: ErrorKind::DirectoryNotEmpty, .. })
+    let may_stay = |error: &Error| {
+        let is_full = matches!(error, Error::Io { kind: ErrorKind::DirectoryNotEmpty, .. });
+        error.is_not_found() || is_full || is_denied(error)
     };
     // A reader that has found no database removes its own meanwhile, or makes one.
     let remove =
-        |removed: Result<()>| removed.or_else(|error| if is_gone(&error) { Ok(()) } else { Err(error) });
+        |removed: Result<()>| removed.or_else(|error| if may_stay(&error) { Ok(()) } else { Err(error) });
     let mut known = names.iter().filter(|name| parse(name).is_some());
     known.try_for_each(|name| remove(fs.remove(&folder.join(name))))?;
     remove(fs.remove_dir(&folder))

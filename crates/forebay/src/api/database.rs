@@ -11,6 +11,7 @@ use forebay_base::{Error, Result, planted};
 use forebay_env::sync::Mutex;
 use forebay_env::{Access, Env, FileLock, Handle, yield_point};
 use forebay_layouts::Layout;
+use forebay_store::leases::Lease;
 use forebay_store::log::Durability;
 use forebay_store::log::recover::Extent;
 use forebay_store::manifest::{AppendError, Edit};
@@ -359,6 +360,7 @@ impl Database {
         if self.engine.has_readers() && !planted::is("files-cut-under-readers") {
             self.engine.versions.hold_files();
         }
+        self.engine.context.lease.iter().for_each(Lease::give_back);
         // Tables and snapshots that are still held can read on; nothing writes any more, whatever they are asked for.
         if !planted::is("gate-left-open") {
             self.engine.versions.lock().manifest = None;

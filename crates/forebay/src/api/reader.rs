@@ -72,6 +72,7 @@ impl Database {
     pub fn writer_stats(&self, patience: Duration) -> Result<Option<Stats>> {
         refuse_guests()?;
         let context = &self.engine().context;
+        context.check_open()?;
         let Some(lease) = &context.lease else { return Ok(None) };
         // Whoever opens it to write just then finds it locked, for a moment.
         match context.env.fs.lock(&context.dir.join(names::LOCK), LockMode::Shared) {

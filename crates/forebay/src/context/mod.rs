@@ -47,7 +47,7 @@ pub(crate) struct Context {
     pub(crate) health: Health,
     /// Whether tables keep records in memory, which is then shared otherwise.
     pub(crate) keeps_records: AtomicBool,
-    /// Where others may write, for as long as anything is held of the database.
+    /// Where others may write, until the database is closed.
     pub(crate) lease: Option<Lease>,
     /// What readers in other processes are told that ask for numbers.
     pub(crate) answer: OnceLock<Answer>,

@@ -10,7 +10,7 @@ use forebay_env::{Env, FileSystem, LockMode};
 use forebay_store::{leases, names};
 
 use crate::open::clear::is_ours;
-use crate::open::enter::of_path;
+use crate::open::enter::{lock, of_path};
 
 /// What an opening made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +43,9 @@ pub(crate) fn destroy(env: &Env, dir: &Path) -> Result<()> {
     if !is_there {
         return Err(no_database(fs, dir)?);
     }
-    remove_files(fs, dir)
+    let _lock = lock(env, &dir.join(names::LOCK), LockMode::Exclusive)?;
+    remove_locked(fs, dir)?;
+    remove_dir(fs, dir)
 }
 
 /// The error of a directory that is missing, or is no database.
@@ -63,8 +65,9 @@ pub(crate) fn remove_files(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
 }
 
 /// Removes what a crash has left of a database that was being destroyed.
-pub(crate) fn finish(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
-    let _lock = match fs.lock(&dir.join(names::LOCK), LockMode::Exclusive) {
+pub(crate) fn finish(env: &Env, dir: &Path) -> Result<()> {
+    let fs = &*env.fs;
+    let _lock = match lock(env, &dir.join(names::LOCK), LockMode::Exclusive) {
         // Another process has done so, and the directory went with it.
         Err(error) if error.is_not_found() && !fs.exists(dir)? => return Ok(()),
         lock => lock?,
@@ -238,7 +241,7 @@ mod tests {
     /// Opening said that there is no such directory, where it was to make one.
     #[test]
     fn what_another_process_has_removed_meanwhile_needs_no_removal() {
-        finish(&*Env::memory(1).fs, Path::new(DIR)).unwrap();
+        finish(&Env::memory(1), Path::new(DIR)).unwrap();
     }
 
     /// A rename may leave both names. Of a database that is whole the other one is no word.
@@ -249,7 +252,7 @@ mod tests {
         let destroyed = Path::new(DIR).join(names::DESTROYED);
         let leave = || env.fs.hard_link(&Path::new(DIR).join(names::SUPERBLOCK), &destroyed).unwrap();
         leave();
-        finish(&*env.fs, Path::new(DIR)).unwrap();
+        finish(&env, Path::new(DIR)).unwrap();
         assert!(is_whole(&env));
         assert!(!env.fs.exists(&destroyed).unwrap());
         leave();

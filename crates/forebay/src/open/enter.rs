@@ -93,7 +93,7 @@ fn try_enter(env: &Env, files: &Arc<dyn FileSystem>, dir: &Path, options: &Optio
             if options.read_only || !options.create_if_missing {
                 return no_database();
             }
-            finish(fs, dir)?;
+            finish(env, dir)?;
             return Ok(Entered::Destroyed);
         }
         if has_remains(&names) {
@@ -140,18 +140,23 @@ fn try_enter(env: &Env, files: &Arc<dyn FileSystem>, dir: &Path, options: &Optio
 }
 
 /// Takes the lock. Readers that look whether somebody writes have it for a moment, which is waited for.
-fn lock(env: &Env, path: &Path, mode: LockMode) -> Result<FileLock> {
+pub(super) fn lock(env: &Env, path: &Path, mode: LockMode) -> Result<FileLock> {
     let end = env.clock.now() + READERS_MOMENT;
     loop {
         let now = env.clock.now();
         match env.fs.lock(path, mode) {
-            // Whoever has it for longer tells which process that is, or does not write.
-            Err(Error::Locked { process: None, .. }) if now < end => {
+            // Whatever process it names: a writer that was killed has left its number there.
+            Err(Error::Locked { .. }) if now < end && is_of_readers(env, path, mode) => {
                 env.jobs.wait_until(now + LOOK_INTERVAL, &mut || false);
             }
             lock => return lock,
         }
     }
+}
+
+/// Whether readers alone keep out who wants a lock: then one more may have it.
+fn is_of_readers(env: &Env, path: &Path, mode: LockMode) -> bool {
+    mode == LockMode::Exclusive && env.fs.lock(path, LockMode::Shared).is_ok()
 }
 
 /// Enters what was found and is only to be read.

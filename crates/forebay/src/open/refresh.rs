@@ -15,8 +15,8 @@ use std::io::ErrorKind;
 use std::sync::{Arc, Weak};
 
 use forebay_base::{Error, Result};
-use forebay_env::SteadyClock;
 use forebay_env::sync::atomic::Ordering;
+use forebay_env::{SteadyClock, yield_point};
 use forebay_layouts::{DataFile, WeakFile};
 use forebay_store::log::{LogTail, ReadOn};
 use forebay_store::manifest::{Current, Edit, Followed, Manifest};
@@ -225,9 +225,11 @@ impl Follower {
             sealed.iter().all(|buffer| buffer.segment() >= flushed),
             "what is flushed is in files, and in no buffer"
         );
+        self.log.publish_full();
         versions.update_state(|state| {
             *state = State { active, sealed, tables, frozen: BTreeSet::new(), is_frozen: false };
         });
+        yield_point("a reader's state is shown");
         self.log.publish();
         let segments = self.keep_segments(engine, &mut version_set);
         version_set.savepoints = self.replay.savepoints.clone();
@@ -350,7 +352,9 @@ impl Follower {
         let versions = trees.filter(|file| !is_current(file)).map(WeakFile::of_version);
         let files: Vec<WeakFile> = retired.chain(versions).collect();
         drop(gone);
-        let place = std::mem::replace(&mut self.published, self.manifest.place());
+        let before = std::mem::replace(&mut self.published, self.manifest.place());
+        // Where edits were lost that had been read, what they named may be removed by any later one.
+        let place = if self.published < before { Place::default() } else { before };
         self.left.push(Left { place, files, segments });
         self.left.retain(Left::is_read);
     }

@@ -4,9 +4,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use forebay::{Database, Durability, Error, Options, OrderedTable, Result, Snapshot};
+use forebay::{Database, Durability, Error, Layout, Options, OrderedTable, Result, Snapshot};
 use forebay_env::fs::{CrashFs, FaultyFs, MemoryFs};
 use forebay_env::{Env, FileSystem, Rng};
 
@@ -415,6 +416,57 @@ fn a_database_that_is_read_is_not_destroyed() {
     let db = Database::open(DIR, options(&env)).unwrap();
     assert_eq!(db.table("t").open().unwrap().get("a").unwrap().as_deref(), Some(&b"1"[..]));
     assert_eq!(leases(&*fs), 0);
+}
+
+/// A table that somebody still held kept the lease, and so all files for ever.
+#[test]
+fn a_reader_that_is_closed_needs_nothing_whoever_holds_its_tables() {
+    let (fs, env, other) = envs();
+    let db = Database::open(DIR, options(&env)).unwrap();
+    let table = db.table("t").layout(Layout::wb_tree_ordered()).open_ordered().unwrap();
+    fill(&table, 1);
+    db.flush().unwrap();
+    let reader = reader_of(&other).unwrap();
+    let seen = reader.table("t").existing(true).open_ordered().unwrap();
+    assert_eq!(leases(&*fs), 1);
+    reader.close().unwrap();
+    assert_eq!(leases(&*fs), 0);
+    drop(table);
+    db.take_back().unwrap();
+    assert_eq!(all(&seen).len(), 400, "what it held open it reads on");
+}
+
+/// Buffers that had become full were shown as such before they had their bytes.
+#[test]
+fn a_snapshot_amid_a_refresh_is_of_one_moment() {
+    let mut amid = 0;
+    for seed in 0..30 {
+        let (_, env, other) = envs();
+        let db = Database::open(DIR, options(&env)).unwrap();
+        let table = db.table("t").layout(Layout::wb_tree_ordered()).open_ordered().unwrap();
+        fill(&table, 0);
+        let reader = Arc::new(reader_of(&other).unwrap());
+        let seen = reader.table("t").existing(true).open_ordered().unwrap();
+        other.jobs.interleave(seed);
+        for stamp in 1..6 {
+            fill(&table, stamp);
+            let is_done = Arc::new(AtomicBool::new(false));
+            let refreshing = other.jobs.fork("refreshing", {
+                let (reader, is_done) = (Arc::clone(&reader), Arc::clone(&is_done));
+                move || {
+                    reader.refresh().unwrap();
+                    is_done.store(true, Ordering::SeqCst);
+                }
+            });
+            other.jobs.step_some(seed as usize % 3 + stamp as usize % 2);
+            let snapshot = reader.snapshot();
+            let found = all_at(&snapshot, &seen);
+            amid += usize::from(!is_done.load(Ordering::SeqCst));
+            refreshing.join();
+            assert_eq!(all_at(&snapshot, &seen), found, "seed {seed}, {stamp}");
+        }
+    }
+    assert!(amid > 0, "none was taken amid a refresh");
 }
 
 /// Where no lease can be written a reader keeps writers out, as it is kept out by one; the error says what is missing.

@@ -295,7 +295,8 @@ impl WriteBuffer {
 
     /// Adds to those, of frames that were read and are published by this: no lookup sees one without the other.
     pub(crate) fn grow(&self, range_deletes: Vec<RangeDelete>, publish: impl FnOnce()) {
-        self.index.write().range_deletes.extend(range_deletes);
+        let mut index = self.index.write();
+        index.range_deletes.extend(range_deletes);
         publish();
     }
 

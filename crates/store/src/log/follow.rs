@@ -210,9 +210,15 @@ impl LogTail {
         Ok(())
     }
 
-    /// Lets readers see all that was read. Buffers that are full are theirs alone from here on.
-    pub fn publish(&mut self) {
+    /// Lets readers see all that was read of buffers that are full, which are theirs alone from here on. Whoever is shown
+    /// such a buffer as a sealed one sees all of it ever after, so this comes before.
+    pub fn publish_full(&mut self) {
         self.full.drain(..).for_each(|mut full| full.publish());
+    }
+
+    /// Lets readers see all that was read.
+    pub fn publish(&mut self) {
+        self.publish_full();
         self.growing.iter_mut().for_each(Growing::publish);
     }
 }

@@ -26,6 +26,6 @@ pub use rule::{Filter, Keep, Life, Rule, RuleName, TableRule, answered};
 pub use seam::{
     Applied, Check, Description, FilePart, Inspect, Job, JobWorker, LevelDescription, NodeDescription,
     NodeKey, Outcome, Plan, Planned, Reads, Rebased, Resident, Stretch, TableVersion, Upkeep, Usage,
-    known_keys, value_use,
+    known_keys, stale_files, value_use,
 };
 pub use simulation::{Paths, Simulated};

@@ -50,6 +50,8 @@ pub enum Op {
     WaitUntilIdle,
     /// Merges a table's leaves.
     Compact(usize),
+    /// Merges what lies in a range of a table that keeps its keys in order, and all of another.
+    CompactRange(usize, (Bound<Vec<u8>>, Bound<Vec<u8>>)),
     /// Gives the table that keeps its keys in order another layout.
     SetLayout(Layout),
     /// The same of a table aside.

@@ -167,6 +167,14 @@ impl Tables {
         }
     }
 
+    /// Merges what a table has in a range, if it knows ranges.
+    pub fn compact_range(&self, table: usize, bounds: &(Bound<Vec<u8>>, Bound<Vec<u8>>)) -> Result<()> {
+        match &self.tables[table] {
+            Handle::Ordered(table) => table.compact_range((borrowed(&bounds.0), borrowed(&bounds.1))),
+            _ => self.compact(table),
+        }
+    }
+
     /// Gives the plain table that keeps its keys in order another layout, if there is one.
     pub fn set_layout(&self, layout: Layout) -> Result<()> {
         let mut ordered = (0..ASIDE).filter_map(|table| self.ordered(table));

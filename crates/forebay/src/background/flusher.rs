@@ -294,7 +294,7 @@ impl Background {
             // What follows a table that is reordered has nothing of older runs, wherever those lie: merged with them
             // all it would have no tombstones.
             let follows = self.versions.is_reordering(table) && !planted::is("rewrite-merges-what-follows");
-            let stays_alone = follows || self.round_begins(table);
+            let stays_alone = follows || self.round_waits(table);
             let may_merge =
                 plan.nodes.is_empty() || !stays_alone && self.space.fits(&entry, plan.bytes + contents.bytes);
             if may_merge {

@@ -10,6 +10,7 @@ mod backups;
 mod bound;
 mod changes;
 mod closed;
+mod compact_range;
 mod compaction;
 mod cube;
 mod cursors;

@@ -52,6 +52,7 @@ const DATABASE: &[Row<forebay::Options>] = rows! { forebay::Options;
     "write_buffer": sizes::parse => write_buffer,
     "write_buffers": number => write_buffers,
     "background_threads": number => background_threads,
+    "background_rate": sizes::parse => background_rate,
     "durability": durability => durability,
     "sync_interval": time => sync_interval,
     "read_compaction_ratio": ratio => read_compaction_ratio,

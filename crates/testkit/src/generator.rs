@@ -13,7 +13,7 @@ use std::ops::Bound;
 use forebay::Durability;
 use forebay_env::Rng;
 
-use crate::config::{ASIDE, draw_layout};
+use crate::config::{ASIDE, draw_layout, draw_rate};
 use crate::ops::{GROUPS, LIVES, PIECES, TRANSACTIONS, USUAL, WIDE};
 use crate::tables::keeps_order;
 use crate::{Config, Keys, Kind, Merging, Op, Query, TABLES, Theme, Values, walk};
@@ -267,6 +267,7 @@ impl Generator {
             }
             Kind::Life => self.life(),
             Kind::Pieces => self.pieces(table),
+            Kind::Rate => Op::Rate(draw_rate(&mut self.ranges)),
         }
     }
 

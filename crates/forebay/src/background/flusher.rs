@@ -186,6 +186,7 @@ impl Work {
                     entry.space.reclaim.is_waited_for.store(false, Ordering::Relaxed);
                     self.busy.push((table, entry.generation, plan.nodes.clone()));
                     self.bytes += plan.bytes;
+                    background.take_from_rate(plan.bytes + contents.bytes);
                     self.step_bytes = step_bytes(&entry, &self.buffer, &run, &contents);
                     let job = entry.version.flush(&plan, &self.buffer, run, &contents);
                     let job = job.inspect_err(|error| self.set_aside(background, error))?;

@@ -98,7 +98,7 @@ fn read(
     dir: &Path,
     options: Options,
 ) -> Result<(Arc<Engine>, VecDeque<Extent>)> {
-    let limit = Limit::new(&options, dir, &env.jobs)?;
+    let limit = Limit::new(&options, dir, env)?;
     let (fs, metrics) = (&*env.fs, Arc::new(Metrics::within(limit.bytes())));
     let gaps = Arc::new(Gaps::default());
     let (superblock, closed, manifest, mut replay) = roots(env, dir, &options, &metrics, &gaps)?;

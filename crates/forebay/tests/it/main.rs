@@ -43,6 +43,7 @@ mod pieces;
 mod pool;
 mod rangemerge;
 mod ranges;
+mod rate;
 mod read_back;
 mod reads;
 mod recovery;

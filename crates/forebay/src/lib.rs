@@ -68,7 +68,7 @@ pub use deferred::Pending;
 pub use forebay_base::codec::Codec;
 pub use forebay_base::{Error, Result, limits};
 pub use forebay_buffer_tree::TreeOptions;
-pub use forebay_layouts::{Keep, Layout, TableOptions};
+pub use forebay_layouts::{Keep, Layout, StoredRule, TableOptions};
 pub use forebay_layouts::{LevelDescription, NodeDescription};
 pub use forebay_store::log::Durability;
 pub use forebay_store::metrics::Percentiles;

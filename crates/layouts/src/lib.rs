@@ -15,6 +15,7 @@ mod rule;
 pub mod run_set;
 mod seam;
 mod simulation;
+mod stored_rule;
 pub mod wb_tree;
 
 pub use files::{DataFile, FileReport, ResidentBudget, Source, Store, Trees, WeakFile};
@@ -29,3 +30,4 @@ pub use seam::{
     known_keys, stale_files, value_use,
 };
 pub use simulation::{Paths, Simulated};
+pub use stored_rule::StoredRule;

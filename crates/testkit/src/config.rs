@@ -19,6 +19,8 @@ const GROUPS_PERCENT: u32 = 30;
 const NO_LOG_PERCENT: u32 = 20;
 /// Of a hundred tables aside whose entries expire this many merge operands.
 const LIVES_PERCENT: u32 = 40;
+/// Of a hundred tables with operands this many merge them by a rule of the engine's.
+const GREATEST_PERCENT: u32 = 40;
 /// Of a hundred wide draws this many have write buffers as they are unless anything is said of them.
 const USUAL_BUFFERS_PERCENT: u32 = 15;
 /// How many those are at most.
@@ -246,6 +248,12 @@ impl Config {
         };
         if aside.time_to_live.is_some() && rng.clone().fork().chance(LIVES_PERCENT) {
             drawn.merging[ASIDE] = Merging::Lives;
+        }
+        let mut greatest = rng.clone().fork().fork();
+        for merging in &mut drawn.merging[..ASIDE] {
+            if *merging == Merging::Operands && greatest.chance(GREATEST_PERCENT) {
+                *merging = Merging::Greatest;
+            }
         }
         let is_bounded = rng.chance(15);
         let bounds = [None, Some(1.25), Some(2.0)];

@@ -200,7 +200,7 @@ impl Tables {
     pub fn at(&self, snapshot: &Snapshot, config: &Config) -> Result<Self> {
         let handle = |(number, handle): (usize, &Handle)| {
             let name = name_of(number);
-            if config.merging[number].has_operands() {
+            if config.merging[number].has_own_rule() {
                 snapshot.table_merging(&name, Tripping(Suffix, config.trip.clone()))?;
             }
             match handle {
@@ -276,7 +276,7 @@ fn open(db: &Database, config: &Config, number: usize) -> Result<Handle> {
     if layout.is_ordered() != keeps_order(config, number) && !merging.has_states() {
         // A crash came while it had another order.
         let table = db.table(&name);
-        let table = if merging.has_operands() {
+        let table = if merging.has_own_rule() {
             table.merge_rule(Tripping(Suffix, config.trip.clone()))
         } else {
             table
@@ -316,7 +316,11 @@ fn open(db: &Database, config: &Config, number: usize) -> Result<Handle> {
             .map(Handle::States);
     }
     let mut builder = with_options!(db.table(&name));
-    if merging.has_operands() {
+    // One that is there has it.
+    if merging == Merging::Greatest && found.is_none() {
+        builder = builder.merge_rule(forebay::StoredRule::max());
+    }
+    if merging.has_own_rule() {
         builder = builder.merge_rule(Tripping(Suffix, config.trip.clone()));
     }
     if let Some(ttl) = config.time_to_live(number) {

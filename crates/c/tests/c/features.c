@@ -99,6 +99,25 @@ static void merge_rules(forebay_db *db) {
     forebay_table_free(table);
 }
 
+/* A rule that the engine has: its table is opened without it, too. */
+static void stored_rules(forebay_db *db) {
+    forebay_table *table = table_with(db, "appended", "merge_rule", "append:, ");
+    put(table, "k", "a");
+    MUST(forebay_table_merge(table, "k", 1, "b", 1, &error));
+    forebay_table_free(table);
+    MUST(forebay_db_flush(db, &error));
+    table = forebay_table_open(db, "appended", NULL, &error);
+    MUST(table != NULL);
+    MUST(forebay_table_merge(table, "k", 1, "c", 1, &error));
+    has(table, NULL, "k", "a, b, c");
+    forebay_table_free(table);
+    forebay_table_options *options = forebay_table_options_new();
+    CHECK(!forebay_table_options_set(options, "merge_rule", "most", &error));
+    CHECK(strstr(forebay_error_message(error), "append") != NULL);
+    forebay_error_free(error);
+    forebay_table_options_free(options);
+}
+
 static void lives(forebay_db *db) {
     forebay_table *table = table_with(db, "brief", "time_to_live", "never");
     MUST(forebay_table_put_with_ttl(table, "a", 1, "1", 1, UINT64_MAX, &error));
@@ -241,6 +260,7 @@ int main(int count, char **arguments) {
     MUST(db != NULL);
     tables(db);
     merge_rules(db);
+    stored_rules(db);
     lives(db);
     ingestion(db);
     aggregators(db);

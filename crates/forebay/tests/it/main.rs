@@ -53,6 +53,7 @@ mod savepoints;
 mod simulate;
 mod smoke;
 mod space;
+mod stored_rules;
 mod suite;
 mod surface;
 mod threads;

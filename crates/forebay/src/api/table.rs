@@ -5,6 +5,8 @@ use std::ops::{Bound as End, Deref};
 use std::sync::Arc;
 use std::time::Duration;
 
+use forebay_base::expiry::EXPIRY_BYTES;
+use forebay_base::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use forebay_base::merge::Direction;
 use forebay_base::{Error, Order, Range, Result, planted};
 use forebay_layouts::{Layout, RuleName};
@@ -85,6 +87,17 @@ impl Table {
     /// [`OrderedTable`] refuses the calls that need one.
     pub fn set_layout_telling(&self, layout: Layout, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
         self.engine.relayout.set_layout(self.id, layout, progress)
+    }
+
+    /// The longest key that it takes, in bytes: 64 KiB.
+    pub fn key_bytes_max(&self) -> usize {
+        KEY_BYTES_MAX
+    }
+
+    /// The longest value or operand that it takes, in bytes: 256 MiB, less 8 bytes where entries expire. What operands
+    /// merge to may be longer: [`MergeRule::value_bytes_max`](crate::MergeRule::value_bytes_max).
+    pub fn value_bytes_max(&self) -> usize {
+        VALUE_BYTES_MAX - if self.expires() { EXPIRY_BYTES } else { 0 }
     }
 
     #[inline]

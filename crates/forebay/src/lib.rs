@@ -55,6 +55,8 @@ mod transactions;
 mod versions;
 mod write;
 
+#[cfg(feature = "arrow")]
+pub use api::ColumnScan;
 pub use api::{
     Aggregating, Aggregator, AggregatorScan, AggregatorSnapshot, Backup, Backups, Batch, Cube, CubeBatch,
     CubeBuilder, CubeScan, CubeSnapshot, Database, Description, Expired, GroupFiles, KeyBounds, MergeRule,

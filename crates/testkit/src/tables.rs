@@ -6,7 +6,8 @@ use forebay::{Aggregator, Batch, Cursor, Database, Keep, Layout, OrderedTable, R
 
 use crate::check::borrowed;
 use crate::config::ASIDE;
-use crate::{Altered, Change, Config, Multiset, Suffix, Tripping, Write, groups, is_dropped};
+use crate::pieces::put_columns;
+use crate::{Altered, Change, Config, Merging, Multiset, Suffix, Tripping, Write, groups, is_dropped};
 
 type Entries = Vec<(Vec<u8>, Vec<u8>)>;
 /// A walk over entries from either end.
@@ -239,6 +240,9 @@ impl Tables {
     /// Adds a change to a batch, unless it is metadata.
     pub fn push(&self, batch: &mut Batch, Change { table, key, write }: &Change) {
         match (self.plain(*table), self.states(*table), write) {
+            (Some(table), _, Write::Put(_) | Write::Delete) if key.len() % 4 == 3 => {
+                put_columns(batch, table, key, write)
+            }
             (Some(table), _, Write::Put(value)) => batch.put(table, key, value),
             (Some(table), _, Write::PutFor(value, ttl)) => batch.put_with_ttl(table, key, value, *ttl),
             (Some(table), _, Write::Delete) => batch.delete(table, key),

@@ -10,6 +10,7 @@ mod backups;
 mod bound;
 mod changes;
 mod closed;
+mod columns;
 mod compact_range;
 mod compaction;
 mod cube;

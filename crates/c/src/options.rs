@@ -4,7 +4,7 @@
 use std::ffi::c_void;
 use std::time::Duration;
 
-use forebay::{Codec, Durability, Error, Layout, MergeRule, Result, TableBuilder};
+use forebay::{Codec, Durability, Error, Layout, MergeRule, Result, StoredRule, TableBuilder};
 use forebay_units::{amounts, sizes, times};
 
 use crate::error::ErrorOut;
@@ -38,11 +38,11 @@ type Setting<T> = Box<dyn Fn(T) -> T + Send + Sync>;
 type Row<T> = (&'static str, fn(&str) -> Result<Setting<T>, String>);
 
 macro_rules! rows {
-    ($on:ty; $($name:literal: $read:path => $set:ident),* $(,)?) => {
+    ($on:ty; $($name:literal: $read:path => $set:ident),* $(,)? $(; $other:literal: $make:path)?) => {
         &[$(($name, |text| {
             let value = $read(text)?;
             Ok(Box::new(move |on: $on| on.$set(value)))
-        })),*]
+        }),)* $(($other, $make))?]
     };
 }
 
@@ -52,6 +52,7 @@ const DATABASE: &[Row<forebay::Options>] = rows! { forebay::Options;
     "write_buffer": sizes::parse => write_buffer,
     "write_buffers": number => write_buffers,
     "background_threads": number => background_threads,
+    "background_rate": sizes::parse => background_rate,
     "durability": durability => durability,
     "sync_interval": time => sync_interval,
     "read_compaction_ratio": ratio => read_compaction_ratio,
@@ -76,7 +77,8 @@ const TABLE: &[Row<TableBuilder>] = rows! { TableBuilder;
     "reclaim_interval": time => reclaim_interval,
     "ttl": time => time_to_live,
     "time_to_live": time => time_to_live,
-    "values_apart": size => values_apart,
+    "values_apart": size => values_apart;
+    "merge_rule": stored_rule
 };
 
 /// The row of a name, and what it makes of a value.
@@ -115,6 +117,11 @@ fn layout(text: &str) -> Result<Layout, String> {
 
 fn durability(text: &str) -> Result<Durability, String> {
     text.parse::<Durability>().map_err(|error| error.to_string())
+}
+
+fn stored_rule(text: &str) -> Result<Setting<TableBuilder>, String> {
+    let rule: StoredRule = text.parse().map_err(|error: Error| error.to_string())?;
+    Ok(Box::new(move |table: TableBuilder| table.merge_rule(rule.clone())))
 }
 
 fn codec(text: &str) -> Result<Codec, String> {

@@ -55,6 +55,8 @@ mod transactions;
 mod versions;
 mod write;
 
+#[cfg(feature = "arrow")]
+pub use api::ColumnScan;
 pub use api::{
     Aggregating, Aggregator, AggregatorScan, AggregatorSnapshot, Backup, Backups, Batch, Cube, CubeBatch,
     CubeBuilder, CubeScan, CubeSnapshot, Database, Description, Expired, GroupFiles, KeyBounds, MergeRule,
@@ -68,7 +70,7 @@ pub use deferred::Pending;
 pub use forebay_base::codec::Codec;
 pub use forebay_base::{Error, Result, limits};
 pub use forebay_buffer_tree::TreeOptions;
-pub use forebay_layouts::{Keep, Layout, TableOptions};
+pub use forebay_layouts::{Keep, Layout, StoredRule, TableOptions};
 pub use forebay_layouts::{LevelDescription, NodeDescription};
 pub use forebay_store::log::Durability;
 pub use forebay_store::metrics::Percentiles;

@@ -9,7 +9,7 @@ use forebay_env::Env;
 use forebay_layouts::Layout;
 use forebay_store::log::Durability;
 
-use crate::pool::Pool;
+use crate::pool::{Pool, Rate};
 pub(crate) use division::Division;
 
 /// How to open a database.
@@ -20,6 +20,7 @@ pub struct Options {
     pub(crate) write_buffer_bytes: Option<u64>,
     pub(crate) write_buffers: Option<usize>,
     pub(crate) background_threads: Option<usize>,
+    pub(crate) background_rate_bytes: u64,
     pub(crate) durability: Option<Durability>,
     pub(crate) log: bool,
     pub(crate) sync_interval: Duration,
@@ -45,6 +46,7 @@ impl Default for Options {
             write_buffer_bytes: None,
             write_buffers: None,
             background_threads: None,
+            background_rate_bytes: 0,
             durability: None,
             log: true,
             sync_interval: Duration::from_millis(100),
@@ -176,6 +178,19 @@ impl Options {
     /// sync of the log have a thread each besides.
     pub fn background_threads(mut self, threads: usize) -> Self {
         self.background_threads = Some(threads);
+        self
+    }
+
+    /// How many bytes of records a second background work goes through, so that it leaves the device and the cores to
+    /// others: 0, the default, for no limit, or at least 65,536. Merges read that many bytes, and write as many at most.
+    /// Flushes count, and merges wait for what they take; no flush waits. Writers that outrun merges wait for them as
+    /// they do otherwise, and so for longer: [`Stats::stall_seconds`](crate::Stats::stall_seconds) tells, and
+    /// [`Stats::merge_wait_seconds`](crate::Stats::merge_wait_seconds) how long merges waited. Give more than the
+    /// writers' rate times what merges cost (`forebay simulate` tells), or they go by this.
+    /// [`Database::set_background_rate`](crate::Database::set_background_rate) changes it in use. In a
+    /// [pool](Self::pool) it is the pool's to say.
+    pub fn background_rate(mut self, bytes_a_second: u64) -> Self {
+        self.background_rate_bytes = bytes_a_second;
         self
     }
 
@@ -315,6 +330,12 @@ impl Options {
                  pool",
             ));
         }
+        if self.pool.is_some() && self.background_rate_bytes > 0 {
+            return Err(Error::invalid(
+                "a pool has one background_rate for all its databases; leave it out, and call \
+                 Pool::set_background_rate",
+            ));
+        }
         if limit_bytes < MEMORY_LIMIT_BYTES_MIN {
             return Err(Error::invalid(format!(
                 "memory_limit is {limit_bytes} bytes; at least {MEMORY_LIMIT_BYTES_MIN} are needed"
@@ -343,6 +364,7 @@ impl Options {
 
     pub(crate) fn validate(&self) -> Result<()> {
         self.validate_memory()?;
+        Rate::validate(self.background_rate_bytes)?;
         if let Some(threads) =
             self.background_threads.filter(|threads| !(1..=BACKGROUND_THREADS_MAX).contains(threads))
         {

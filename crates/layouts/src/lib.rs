@@ -15,6 +15,7 @@ mod rule;
 pub mod run_set;
 mod seam;
 mod simulation;
+mod stored_rule;
 pub mod wb_tree;
 
 pub use files::{DataFile, FileReport, ResidentBudget, Source, Store, Trees, WeakFile};
@@ -26,6 +27,7 @@ pub use rule::{Filter, Keep, Life, Rule, RuleName, TableRule, answered};
 pub use seam::{
     Applied, Check, Description, FilePart, Inspect, Job, JobWorker, LevelDescription, NodeDescription,
     NodeKey, Outcome, Plan, Planned, Reads, Rebased, Resident, Stretch, TableVersion, Upkeep, Usage,
-    known_keys, value_use,
+    known_keys, stale_files, value_use,
 };
 pub use simulation::{Paths, Simulated};
+pub use stored_rule::StoredRule;

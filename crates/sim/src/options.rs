@@ -40,7 +40,7 @@ pub struct SimOptions {
 }
 
 /// Options that a failing history may do without.
-pub(crate) const PLAIN: [&str; 16] = [
+pub(crate) const PLAIN: [&str; 17] = [
     "faults",
     "opening",
     "process",
@@ -56,6 +56,7 @@ pub(crate) const PLAIN: [&str; 16] = [
     "damage",
     "groups",
     "pool",
+    "rate",
     "codec",
 ];
 
@@ -128,6 +129,7 @@ impl SimOptions {
             "damage" => self.damage_percent = 0,
             "groups" => self.config.groupings = None,
             "pool" => self.config.pool = None,
+            "rate" => self.config.background_rate_bytes = 0,
             "read-compaction" => self.config.read_compaction_ratio = 0.0,
             _ => self.config.codec = forebay::Codec::None,
         }

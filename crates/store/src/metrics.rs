@@ -184,6 +184,10 @@ pub struct Metrics {
     pub cache_hits: Counter,
     /// Bytes of values that merges have moved from one value file to another.
     pub value_bytes_moved: Counter,
+    /// Bytes of records that flushes and merges have gone through.
+    pub background_bytes: Counter,
+    /// Nanoseconds that merges waited for others to have gone no faster than they may.
+    pub merge_wait_nanoseconds: Counter,
     /// Nanoseconds that writers waited for background work.
     pub stall_nanoseconds: Counter,
     /// What work takes of the memory.

@@ -13,7 +13,7 @@ use std::ops::Bound;
 use forebay::Durability;
 use forebay_env::Rng;
 
-use crate::config::{ASIDE, draw_layout};
+use crate::config::{ASIDE, draw_layout, draw_rate};
 use crate::ops::{GROUPS, LIVES, PIECES, TRANSACTIONS, USUAL, WIDE};
 use crate::tables::keeps_order;
 use crate::{Config, Keys, Kind, Merging, Op, Query, ReadBeside, TABLES, Theme, Values, walk};
@@ -49,6 +49,8 @@ pub struct Generator {
     lives: Rng,
     /// And tables that are read in pieces.
     pieces: Rng,
+    /// And compactions of ranges.
+    ranges: Rng,
     /// Whether there are any.
     has_groups: bool,
     /// Of a hundred changes this many are to the table aside.
@@ -95,6 +97,7 @@ impl Generator {
         let transactions = groups.clone().fork();
         let lives = transactions.clone().fork();
         let pieces = lives.clone().fork();
+        let ranges = pieces.clone().fork();
         let aside = config.aside.as_ref();
         let deletes = std::array::from_fn(|table| config.deletes_states || !merging[table].has_states());
         let cut = std::array::from_fn(|table| keeps_order(config, table) && deletes[table]);
@@ -110,6 +113,7 @@ impl Generator {
             transactions,
             lives,
             pieces,
+            ranges,
             has_groups: config.groupings.is_some(),
             share_percent: aside.map_or(0, |aside| aside.share_percent),
             expires: aside.is_some_and(|aside| aside.time_to_live.is_some()),
@@ -169,8 +173,8 @@ impl Generator {
 
     /// Draws from here on by these dice; values are told by the stamp.
     pub fn reseed(&mut self, rng: &mut Rng, stamp: u64) {
-        let Self { rng: all, walks, cuts, wide, groups, transactions, lives, pieces, .. } = self;
-        for dice in [all, walks, cuts, wide, groups, transactions, lives, pieces] {
+        let Self { rng: all, walks, cuts, wide, groups, transactions, lives, pieces, ranges, .. } = self;
+        for dice in [all, walks, cuts, wide, groups, transactions, lives, pieces, ranges] {
             *dice = rng.fork();
         }
         self.stamp = stamp;
@@ -222,7 +226,7 @@ impl Generator {
             Kind::Sync => Op::Sync,
             Kind::Flush => Op::Flush,
             Kind::WaitUntilIdle => Op::WaitUntilIdle,
-            Kind::Compact => Op::Compact(table),
+            Kind::Compact => self.compaction(table),
             Kind::SetLayout => {
                 let layout = draw_layout(&mut self.rng);
                 match self.turns && !self.merging[table].has_states() && self.cuts.chance(50) {
@@ -268,6 +272,7 @@ impl Generator {
             }
             Kind::Life => self.life(),
             Kind::Pieces => self.pieces(table),
+            Kind::Rate => Op::Rate(draw_rate(&mut self.ranges)),
         }
     }
 

@@ -302,7 +302,7 @@ impl Harness {
     }
 
     /// What is merged, or in memory, may have no room beside what snapshots hold.
-    fn unless_held(&self, outcome: Result<()>) -> Result<()> {
+    pub(crate) fn unless_held(&self, outcome: Result<()>) -> Result<()> {
         match outcome {
             Err(Error::NoSpace { .. }) if self.holds_files() => Ok(()),
             outcome => outcome,

@@ -50,6 +50,8 @@ pub enum Op {
     WaitUntilIdle,
     /// Merges a table's leaves.
     Compact(usize),
+    /// Merges what lies in a range of a table that keeps its keys in order, and all of another.
+    CompactRange(usize, (Bound<Vec<u8>>, Bound<Vec<u8>>)),
     /// Gives the table that keeps its keys in order another layout.
     SetLayout(Layout),
     /// The same of a table aside.
@@ -59,6 +61,8 @@ pub enum Op {
     Turn(usize, Layout, Vec<Vec<Change>>),
     /// Gives a table other options.
     Alter(usize, Altered),
+    /// Background work goes through this many bytes a second from now on.
+    Rate(u64),
     /// Copies the database, opens the copy, compares.
     Checkpoint,
     /// Closes and opens.
@@ -244,6 +248,7 @@ pub enum Kind {
     Update,
     Life,
     Pieces,
+    Rate,
 }
 
 /// Kinds with their usual weights.
@@ -295,8 +300,8 @@ pub(crate) const GROUPS: [(Kind, u32); 4] =
 pub(crate) const TRANSACTIONS: [(Kind, u32); 3] =
     [(Kind::Transact, 40), (Kind::Swap, 10), (Kind::Update, 10)];
 
-/// Those of readers that share a table, or come back.
-pub(crate) const PIECES: [(Kind, u32); 1] = [(Kind::Pieces, 12)];
+/// Those of readers that share a table, or come back; and of who looks after the database.
+pub(crate) const PIECES: [(Kind, u32); 2] = [(Kind::Pieces, 12), (Kind::Rate, 2)];
 
 /// Those of entries that expire.
 pub(crate) const LIVES: [(Kind, u32); 1] = [(Kind::Life, 40)];

@@ -29,6 +29,17 @@ pub(crate) struct Common {
     pub(crate) wait: Option<Duration>,
     #[arg(skip)]
     pub(crate) keep_changes: Option<u64>,
+    #[arg(skip)]
+    pub(crate) log: LogUse,
+}
+
+/// Whether what is written goes to the log before it is in lists.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum LogUse {
+    #[default]
+    Usual,
+    /// As far as nobody asks for more.
+    None,
 }
 
 /// What every command takes that works in memory of a given size.
@@ -82,6 +93,11 @@ impl Writing {
 }
 
 impl Common {
+    /// The same, for what is to go by the log, or not.
+    pub(crate) fn with_log(&self, log: LogUse) -> Self {
+        Self { log, ..self.clone() }
+    }
+
     /// Whether answers are text or JSON.
     pub(crate) fn form(&self) -> Form {
         if self.json { Form::Json } else { Form::Text }

@@ -17,6 +17,7 @@ pub(crate) mod get;
 pub(crate) mod layout;
 pub(crate) mod load;
 pub(crate) mod man;
+pub(crate) mod merge;
 pub(crate) mod put;
 pub(crate) mod rescue;
 pub(crate) mod restore;

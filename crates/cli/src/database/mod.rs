@@ -7,7 +7,7 @@ use std::path::Path;
 use forebay::{Database, Error, Options, Snapshot, Table};
 use forebay_aggregate::names::similar;
 
-use crate::args::Common;
+use crate::args::{Common, LogUse};
 use crate::clock::{Stopwatch, pause};
 use crate::failure::Failure;
 
@@ -28,6 +28,7 @@ pub(crate) enum Access {
 pub(crate) fn open(path: &Path, common: &Common, access: Access) -> Result<Database, Failure> {
     let mut options =
         Options::default().create_if_missing(access == Access::Create).read_only(access == Access::Read);
+    options = options.log(common.log == LogUse::Usual);
     if let Some(bytes) = common.memory {
         options = options.memory_limit(bytes);
     }

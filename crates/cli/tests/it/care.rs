@@ -119,6 +119,19 @@ fn compaction_keeps_what_is_there() {
 }
 
 #[test]
+fn a_range_is_compacted() {
+    let folder = loaded("compact-range");
+    folder.ok("delete db t --from 01 --to 02");
+    let before = folder.ok("scan db t");
+    assert_eq!(folder.object("compact db t --from 01 --to 02 --json")["tables"], serde_json::json!(["t"]));
+    folder.ok("compact db t --prefix 3031 --hex");
+    folder.ok("compact db t --to 0000");
+    assert_eq!(folder.ok("scan db t"), before);
+    folder.run("compact db u --prefix 01").refused(1, &["hash-ordered"]);
+    folder.run("compact db --prefix 01").refused(2, &["TABLE"]);
+}
+
+#[test]
 fn a_checkpoint_is_a_database_of_its_own() {
     let folder = loaded("checkpoint");
     let before = folder.ok("scan db t");

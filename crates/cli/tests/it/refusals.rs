@@ -135,6 +135,7 @@ fn help_has_examples() {
         "aggregate",
         "load",
         "put",
+        "merge",
         "get",
         "delete",
         "scan",

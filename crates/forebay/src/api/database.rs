@@ -105,6 +105,15 @@ impl Database {
         Ok(sequence)
     }
 
+    /// Changes [`Options::background_rate`] in use: how many bytes a second background work goes through, 0 for no
+    /// limit. It lasts until the database is closed. In a pool: [`Pool::set_background_rate`](crate::Pool::set_background_rate).
+    pub fn set_background_rate(&self, bytes_a_second: u64) -> Result<()> {
+        self.engine.context.limit.set_rate(bytes_a_second)?;
+        // Who waits looks anew.
+        self.engine.context.env.jobs.wake();
+        Ok(())
+    }
+
     /// What its opening made.
     pub(crate) fn made(&self) -> Made {
         self.made

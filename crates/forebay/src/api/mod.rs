@@ -7,6 +7,8 @@ mod asynchronous;
 mod backups;
 mod batch;
 mod builder;
+#[cfg(feature = "arrow")]
+mod columns;
 mod cube;
 mod database;
 mod declared;
@@ -30,6 +32,8 @@ pub use aggregator::{Aggregator, AggregatorScan, AggregatorSnapshot};
 pub use backups::{Backup, Backups, Taken};
 pub use batch::Batch;
 pub use builder::{Aggregating, TableBuilder};
+#[cfg(feature = "arrow")]
+pub use columns::ColumnScan;
 pub use cube::{Cube, CubeBatch, CubeBuilder, CubeScan, CubeSnapshot};
 pub use database::Database;
 pub use description::{Description, TableDescription};

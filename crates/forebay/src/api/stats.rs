@@ -53,6 +53,12 @@ pub struct Stats {
     pub free_edits: u64,
     /// Seconds that writers have waited, all together.
     pub stall_seconds: f64,
+    /// Bytes of records a second that background work may go through; 0 for no limit.
+    pub background_rate_bytes: u64,
+    /// Bytes of records that flushes and merges have gone through.
+    pub background_bytes: u64,
+    /// Seconds that merges have waited for the [rate](crate::Options::background_rate), those of all threads together.
+    pub merge_wait_seconds: f64,
     /// Bytes of background work that writers have caused and that is still to be done.
     pub debt_bytes: u64,
     /// How long commits took, in microseconds.
@@ -196,7 +202,7 @@ impl TableStats {
 impl Stats {
     pub(crate) fn of(engine: &Engine) -> Self {
         let (metrics, state) = (&engine.context.metrics, engine.versions.state());
-        let values = ValueStats::of(engine);
+        let (values, memory) = (ValueStats::of(engine), Memory::of(&engine.versions));
         let buffers = state.sealed.iter().chain([&state.active]);
         let (mut files, mut tables) = (BTreeMap::new(), Vec::new());
         let (mut list_records, mut list_record_bytes) = (0, 0);
@@ -211,8 +217,7 @@ impl Stats {
             }
         }
         let log_on_disk: u64 = buffers.map(|buffer| buffer.len() as u64).sum();
-        let view = engine.versions.view();
-        let unlisted_records = buffered_records(&view).sum();
+        let unlisted_records = buffered_records(&engine.versions.view()).sum();
         let (flushed, kept_log_bytes) = engine.versions.lock().flushed_and_kept();
         // Opened for reading, nothing is written: the last record is the last one of the log.
         let sequence =
@@ -222,7 +227,6 @@ impl Stats {
             + values.file_bytes
             + log_on_disk
             + kept_log_bytes;
-        let memory = Memory::of(&engine.versions);
         Self {
             user_records: metrics.user_records.get(),
             user_bytes: metrics.user_bytes.get(),
@@ -239,6 +243,9 @@ impl Stats {
             jobs_done: by_cause(&metrics.jobs_done),
             free_edits: metrics.free_edits.get(),
             stall_seconds: metrics.stall_nanoseconds.get() as f64 / 1e9,
+            background_rate_bytes: engine.context.limit.rate().bytes(),
+            background_bytes: metrics.background_bytes.get(),
+            merge_wait_seconds: metrics.merge_wait_nanoseconds.get() as f64 / 1e9,
             debt_bytes: engine.versions.debt(&engine.versions.state()),
             commit_latency_us: metrics.commit_latency.percentiles(),
             get_latency_us: metrics.get_latency.percentiles(),
@@ -290,6 +297,10 @@ impl fmt::Display for Stats {
         row("records in the log only", self.unlisted_records.to_string())?;
         row("last record's number", self.last_sequence.to_string())?;
         row("stall seconds", format!("{:.3}", self.stall_seconds))?;
+        if self.background_rate_bytes > 0 {
+            row("background bytes a second", self.background_rate_bytes.to_string())?;
+            row("  merge wait seconds", format!("{:.3}", self.merge_wait_seconds))?;
+        }
         row("debt bytes", self.debt_bytes.to_string())?;
         row("commit p50 / p99 / max us", spread(&self.commit_latency_us))?;
         row("gets", self.gets.to_string())?;

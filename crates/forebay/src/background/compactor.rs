@@ -7,10 +7,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use forebay_base::limits::STEP_BYTES;
 use forebay_base::{Error, Result};
 use forebay_env::{Machine, Step};
-use forebay_layouts::{Job, JobWorker, NodeKey};
+use forebay_layouts::{Job, JobWorker, NodeKey, Plan};
 
 use crate::background::planning::{Goal, NextWork};
 use crate::background::{Background, Offer};
@@ -24,6 +23,8 @@ pub(super) struct Compactor {
     running: Option<Running>,
     /// What it does of another one's job. It holds the job's files, also when that is over.
     part: Option<(Box<dyn JobWorker>, UnderWay)>,
+    /// Since when it waits for its turn by the rate.
+    waits_since: Option<Duration>,
 }
 
 struct Running {
@@ -31,6 +32,8 @@ struct Running {
     generation: u64,
     nodes: Vec<NodeKey>,
     job: Box<dyn Job>,
+    /// What is still to be taken from the rate's bytes for it.
+    left_bytes: u64,
     _under_way: UnderWay,
     /// In a pool, that it is one of few.
     _permit: Permit,
@@ -57,7 +60,7 @@ enum Begun {
 
 impl Compactor {
     pub(super) fn new(number: usize, background: Arc<Background>) -> Self {
-        Self { number, background, running: None, part: None }
+        Self { number, background, running: None, part: None, waits_since: None }
     }
 
     /// What its failures are noted under.
@@ -74,6 +77,9 @@ impl Compactor {
             && self.running.is_none()
         {
             return Ok(Step::Worked);
+        }
+        if let Some(until) = self.wait_for_rate() {
+            return Ok(Step::Until(until));
         }
         if self.part.is_some() {
             self.do_part();
@@ -93,6 +99,24 @@ impl Compactor {
         }
         self.work().inspect_err(|error| self.give_up(error))?;
         Ok(Step::Worked)
+    }
+
+    /// Until when it is to leave its work alone, for others have taken what there is of the rate.
+    fn wait_for_rate(&mut self) -> Option<Duration> {
+        let context = &self.background.context;
+        let has_work =
+            self.part.is_some() || self.running.as_ref().is_some_and(|running| !running.job.waits());
+        let wait = context.limit.rate().wait().filter(|_| has_work);
+        if wait.is_none() && self.waits_since.is_none() {
+            return None;
+        }
+        let now = context.env.clock.now();
+        let since = self.waits_since.replace(now).unwrap_or(now);
+        context.metrics.merge_wait_nanoseconds.add(now.saturating_sub(since).as_nanos() as u64);
+        if wait.is_none() {
+            self.waits_since = None;
+        }
+        wait.map(|wait| now + wait)
     }
 
     /// Begins what there is to do. What one table fails at keeps none of the others waiting.
@@ -138,8 +162,10 @@ impl Compactor {
         }
         let generation = table.generation;
         let Some(_permit) = permit.take() else { return Err(Error::bug("a job was begun without a permit")) };
-        let nodes = plan.nodes;
-        self.running = Some(Running { table: id, generation, nodes, job, _under_way: under_way, _permit });
+        let Plan { nodes, bytes: left_bytes, .. } = plan;
+        let running =
+            Running { table: id, generation, nodes, job, left_bytes, _under_way: under_way, _permit };
+        self.running = Some(running);
         Ok(Begun::Work)
     }
 
@@ -152,8 +178,10 @@ impl Compactor {
 
     fn do_part(&mut self) {
         let Some((worker, _)) = &mut self.part else { return };
-        if worker.step(STEP_BYTES) {
-            self.background.note_progress(STEP_BYTES as u64);
+        let step_bytes = self.background.context.limit.rate().step_bytes();
+        if worker.step(step_bytes) {
+            self.background.take_from_rate(step_bytes as u64);
+            self.background.note_progress(step_bytes as u64);
         } else {
             self.part = None;
             // The job may have waited for this.
@@ -163,8 +191,12 @@ impl Compactor {
 
     fn work(&mut self) -> Result<()> {
         let Some(running) = &mut self.running else { return Ok(()) };
-        let outcome = running.job.step(STEP_BYTES)?;
-        self.background.note_progress(STEP_BYTES as u64);
+        let step_bytes = self.background.context.limit.rate().step_bytes();
+        let bytes = running.left_bytes.min(step_bytes as u64);
+        running.left_bytes -= bytes;
+        self.background.take_from_rate(bytes);
+        let outcome = running.job.step(step_bytes)?;
+        self.background.note_progress(step_bytes as u64);
         if let Some(outcome) = outcome {
             let (table, generation, cause) = (running.table, running.generation, running.job.cause());
             if self.background.commit(Commit::Finished(Finished { table, generation, outcome }))? {

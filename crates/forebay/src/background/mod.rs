@@ -193,6 +193,12 @@ impl Background {
         self.context.env.jobs.wake();
     }
 
+    /// Takes what is worked through from what may be, for merges to come after it.
+    fn take_from_rate(&self, bytes: u64) {
+        self.context.metrics.background_bytes.add(bytes);
+        self.context.limit.rate().take(bytes);
+    }
+
     /// Notes a machine's failure, by its name and number, and when to try again.
     fn note_failure(&self, machine: (&'static str, usize), error: Error) -> Step {
         self.make_space(&error);

@@ -90,16 +90,15 @@ impl Background {
             _ => entry.version.next_work(busy),
         };
         if planned.is_none() {
-            let more = match goal {
+            planned = match goal {
                 Goal::Limits | Goal::Space => None,
-                Goal::FullCompaction => entry.version.next_full_compaction(busy),
+                Goal::FullCompaction => self.next_of_whole(entry, busy),
                 Goal::ReadCompaction => self.plan_read_compaction(entry, busy).map(|(plan, cost)| {
                     let wasted = entry.wasted_nanoseconds.fetch_sub(cost, Ordering::Relaxed);
                     debug_assert!(wasted >= cost, "lookups have paid for it: {cost} of {wasted}");
-                    plan
+                    Planned::Job(plan)
                 }),
             };
-            planned = more.map(Planned::Job);
         }
         let mut planned = planned.filter(|planned| self.space.has_room_for(entry, planned));
         if planned.is_none() && goal == Goal::Space {

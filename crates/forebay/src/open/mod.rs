@@ -121,7 +121,7 @@ fn read(
     options: Options,
     lease: Option<Lease>,
 ) -> Result<(Arc<Engine>, VecDeque<Extent>, Option<Follower>)> {
-    let limit = Limit::new(&options, dir, &env.jobs)?;
+    let limit = Limit::new(&options, dir, env)?;
     let (fs, metrics) = (&*env.fs, Arc::new(Metrics::within(limit.bytes())));
     let gaps = Arc::new(Gaps::default());
     let looking =

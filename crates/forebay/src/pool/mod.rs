@@ -4,6 +4,7 @@
 
 mod arbiter;
 mod permits;
+mod rate;
 mod seat;
 mod stats;
 
@@ -21,6 +22,7 @@ use arbiter::{Claim, SHARE_BYTES_MIN, arbitrate};
 use permits::Permits;
 
 pub(crate) use arbiter::Wish;
+pub(crate) use rate::Rate;
 pub(crate) use seat::{Limit, Permit};
 pub use stats::{PoolStats, PooledStats};
 
@@ -73,6 +75,7 @@ pub(crate) struct Shared {
     env: OnceLock<Env>,
     seats: Mutex<Seats>,
     permits: Mutex<Permits>,
+    rate: Rate,
 }
 
 #[derive(Default)]
@@ -110,7 +113,19 @@ impl Pool {
             env: OnceLock::new(),
             seats: Mutex::ranked(Rank::Leaf, Seats::default()),
             permits: Mutex::ranked(Rank::Leaf, Permits::new(threads + 1)),
+            rate: Rate::new(0),
         })))
+    }
+
+    /// How many bytes a second background work of all databases together goes through:
+    /// [`Options::background_rate`](crate::Options::background_rate). May be changed at any time.
+    pub fn set_background_rate(&self, bytes_a_second: u64) -> Result<()> {
+        Rate::validate(bytes_a_second)?;
+        self.0.rate.set(bytes_a_second);
+        // Who waits looks anew.
+        let told: Vec<Jobs> = self.0.seats.lock().by_number.values().map(|seat| seat.jobs.clone()).collect();
+        told.iter().for_each(Jobs::wake);
+        Ok(())
     }
 
     /// Who has what, and what its threads are at.

@@ -3,36 +3,68 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use forebay_base::Result;
+use forebay_base::{Error, Result};
 use forebay_env::sync::atomic::{AtomicU64, Ordering};
 use forebay_env::sync::{Mutex, Rank};
-use forebay_env::{Haste, Jobs};
+use forebay_env::{Env, Haste, Jobs};
 
 use super::arbiter::{SHARE_BYTES_MIN, Wish};
+use super::rate::Rate;
 use super::{OWN_BYTES, Shared};
 use crate::options::Options;
 
 /// See the module.
 pub(crate) enum Limit {
     /// As long as it is open.
-    Fixed(u64),
+    Fixed { bytes: u64, rate: Rate },
     /// By what others want.
     Seat(Seat),
 }
 
 impl Limit {
     /// Of a database that is being opened.
-    pub(crate) fn new(options: &Options, dir: &Path, jobs: &Jobs) -> Result<Self> {
-        let Some(pool) = &options.pool else { return Ok(Self::Fixed(options.memory_limit_bytes())) };
-        // Without background work nobody gives anything back.
-        let wish = if options.read_only { Wish::Fixed } else { Wish::Asleep { kept_bytes: 0 } };
-        pool.shared().join(&dir.display().to_string(), jobs, wish).map(Self::Seat)
+    pub(crate) fn new(options: &Options, dir: &Path, env: &Env) -> Result<Self> {
+        let limit = match &options.pool {
+            None => Self::Fixed {
+                bytes: options.memory_limit_bytes(),
+                rate: Rate::new(options.background_rate_bytes),
+            },
+            Some(pool) => {
+                // Without background work nobody gives anything back.
+                let wish = if options.read_only { Wish::Fixed } else { Wish::Asleep { kept_bytes: 0 } };
+                Self::Seat(pool.shared().join(&dir.display().to_string(), &env.jobs, wish)?)
+            }
+        };
+        limit.rate().join(&env.clock);
+        Ok(limit)
+    }
+
+    /// How fast background work may go: that of a pool's databases, together.
+    pub(crate) fn rate(&self) -> &Rate {
+        match self {
+            Self::Fixed { rate, .. } => rate,
+            Self::Seat(seat) => &seat.pool.rate,
+        }
+    }
+
+    /// Gives it another rate, if it has one of its own.
+    pub(crate) fn set_rate(&self, rate_bytes: u64) -> Result<()> {
+        Rate::validate(rate_bytes)?;
+        match self {
+            Self::Fixed { rate, .. } => rate.set(rate_bytes),
+            Self::Seat(_) => {
+                let reason =
+                    "the database has its background_rate from its pool; call Pool::set_background_rate";
+                return Err(Error::invalid(reason));
+            }
+        }
+        Ok(())
     }
 
     /// How much it is now.
     pub(crate) fn bytes(&self) -> u64 {
         match self {
-            Self::Fixed(bytes) => *bytes,
+            Self::Fixed { bytes, .. } => *bytes,
             Self::Seat(seat) => {
                 let share = seat.share_bytes();
                 debug_assert!(share >= SHARE_BYTES_MIN, "a share of {share} bytes");
@@ -44,7 +76,7 @@ impl Limit {
     /// The seat, if there is a pool.
     pub(crate) fn seat(&self) -> Option<&Seat> {
         match self {
-            Self::Fixed(_) => None,
+            Self::Fixed { .. } => None,
             Self::Seat(seat) => Some(seat),
         }
     }
@@ -52,7 +84,7 @@ impl Limit {
     /// The right to begin a merge; `None` as long as others of the pool have all that there are.
     pub(crate) fn begin_job(&self) -> Option<Permit> {
         match self {
-            Self::Fixed(_) => Some(Permit(None)),
+            Self::Fixed { .. } => Some(Permit(None)),
             Self::Seat(Seat { pool, number, urgency, .. }) => {
                 let haste = urgency.lock().haste();
                 let may_begin = pool.permits.lock().take(*number, haste);

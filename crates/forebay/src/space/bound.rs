@@ -14,9 +14,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use forebay_base::{Error, Result, planted};
+use forebay_base::{Error, Range, Result, planted};
 use forebay_env::sync::atomic::Ordering;
-use forebay_layouts::{NodeKey, Planned};
+use forebay_layouts::{NodeKey, Place, Planned};
 
 use crate::context::{COMPACT, FLUSH, closed};
 use crate::space::Space;
@@ -83,8 +83,8 @@ impl Space {
         }
         let mut place = table.space.reclaim.place.lock();
         let from = place.take();
-        let found = table.version.next_reclaim(busy, from.as_ref());
-        let found = found.or_else(|| from.and_then(|_| table.version.next_reclaim(busy, None)));
+        let next_from = |from: Option<&Place>| table.version.next_reclaim(busy, from, &Range::all());
+        let found = next_from(from.as_ref()).or_else(|| from.as_ref().and_then(|_| next_from(None)));
         if let Some((plan, then)) = found {
             if then.is_none() {
                 table.space.reclaim_passes.note_pass_end();

@@ -1,7 +1,7 @@
 //! What a table's lists take on disk, and about how much of that is of use: from metadata in memory, whatever the
 //! layout.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use forebay_base::{Range, digest};
 use forebay_buffer_tree::Portion;
@@ -135,6 +135,25 @@ impl Usage {
         );
         usage
     }
+}
+
+/// The files below an id of which some records are of no use any more, and may lie in a range. Of a tree nobody knows where
+/// those lie: where its parts reach, or end.
+pub fn stale_files(version: &dyn TableVersion, range: &Range, below: u64) -> BTreeSet<u64> {
+    let high = range.high.as_ref().map_or(u64::MAX, |high| high.prefix);
+    let is_stale = |held: &FileUse| {
+        let (Some(first), Some(last)) = (held.spans.first(), held.spans.last()) else { return true };
+        let reach = match held.file.list() {
+            Some(list) => list.prefixes(),
+            None => Some((first.0, last.1)),
+        };
+        let Some(reach) = reach else { return true };
+        // How many records a part has is an estimate.
+        let is_whole = held.spans.len() == 1 && first.0 <= reach.0 && reach.1 <= first.1;
+        reach.0 <= high && range.low.prefix <= reach.1 && (held.dead_share() > 0.0 || !is_whole)
+    };
+    let stale = |(id, held): (u64, FileUse)| (id < below && is_stale(&held)).then_some(id);
+    by_file(version).into_iter().filter_map(stale).collect()
 }
 
 /// Tells `see` about how many bytes of which value file lists stand for: of each list its share of what it was written

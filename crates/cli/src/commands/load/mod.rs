@@ -20,7 +20,7 @@ use std::sync::Arc;
 use forebay::{Database, Durability, Table};
 
 use super::aggregate::writable;
-use crate::args::Common;
+use crate::args::{Common, LogUse};
 use crate::clock::Stopwatch;
 use crate::database::made::Made;
 use crate::failure::Failure;
@@ -66,7 +66,8 @@ pub(crate) fn run(args: &LoadArgs, common: &Common) -> Result<(), Failure> {
             (Input::Bytes(from), telling(bytes.filter(|_| packer == Packer::Nothing)))
         }
     };
-    let (db, made) = Made::open(&args.target.db, common)?;
+    let log = if args.no_log { LogUse::None } else { LogUse::Usual };
+    let (db, made) = Made::open(&args.target.db, &common.with_log(log))?;
     tell_at_signal(args, common, &progress);
     let watch = Stopwatch::start();
     let (outcome, mut tally) = match fill(args, (format, choice), &db, input, (&name, &progress)) {
@@ -98,7 +99,7 @@ pub(crate) fn run(args: &LoadArgs, common: &Common) -> Result<(), Failure> {
 /// is acknowledged in memory goes to files when it may: of neither is known what a signal leaves.
 fn tell_at_signal(args: &LoadArgs, common: &Common, progress: &Arc<Progress>) {
     let (form, progress) = (common.form(), Arc::clone(progress));
-    let is_known = !args.sorted && args.durability != Durability::Memory;
+    let is_known = !args.sorted && args.durability() != Durability::Memory;
     at_signal(move |signal| {
         progress.clear();
         report::stopped(form, signal, is_known.then(|| progress.acknowledged()));
@@ -142,7 +143,7 @@ fn fill(
         return Ok((outcome, sorted.tally));
     }
     let table = open_table(args, db)?;
-    let mut pump = Pump::new(db, &table, progress, args.durability, args.batch as usize, on_bad);
+    let mut pump = Pump::new(db, &table, progress, args.durability(), args.batch as usize, on_bad);
     let outcome = progress.tell_while(|| start_source(&mut pump, wanted, input, (name, progress)));
     Ok((outcome, pump.tally()))
 }

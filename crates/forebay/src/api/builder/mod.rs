@@ -124,7 +124,7 @@ impl TableBuilder {
     /// The rule that merges operands of [`Table::merge`]. The table keeps the rule's name. Opening a database does not
     /// bring back the rule's code, so open the table with the rule again soon afterwards. Until then the table is not
     /// read and none of it is merged; and once its records in the log fill the write buffers, writes to any table are
-    /// refused with an error that names table and rule.
+    /// refused with an error that names table and rule. Of a [`StoredRule`](crate::StoredRule) the code is always there.
     pub fn merge_rule(mut self, rule: impl MergeRule) -> Self {
         let name = RuleName::Operands(rule.name().to_string());
         self.rule = AskedRule { name, code: Some(Arc::new(Operands(rule))) };

@@ -9,7 +9,7 @@ use super::super::set::{Edit, Part, Replace, Run, RunSet, Taken, total};
 use super::{Act, Next, Slice};
 
 /// A slice of a merge is about this many files long.
-const SLICE_FILES: u64 = 4;
+pub(super) const SLICE_FILES: u64 = 4;
 /// Where it would be longer than that, because so many runs have long parts, it ends within one.
 const SLICE_FILES_MAX: u64 = 16;
 

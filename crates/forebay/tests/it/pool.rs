@@ -3,10 +3,12 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use forebay::{Batch, Database, Durability, Error, Options, Pool, Table};
+use forebay::{Batch, Database, Durability, Error, MergeRule, Options, Pool, Table};
 use forebay_env::fs::MemoryFs;
+use forebay_env::sync::Mutex;
 use forebay_env::{Env, Rng};
 
 const MIB: u64 = 1 << 20;
@@ -241,6 +243,50 @@ fn logs_are_read_back_without_more_memory_than_there_is() {
         let table = db.table("t").open().unwrap();
         assert_eq!(table.iter().unwrap().count(), 60_000);
     }
+}
+
+/// A rule that has a database of its own, and waits where it is asked.
+struct Holds {
+    _other: Database,
+    asked: Mutex<Sender<()>>,
+    goes_on: Mutex<Receiver<()>>,
+}
+
+impl MergeRule for Holds {
+    fn name(&self) -> &str {
+        "holds/1"
+    }
+    fn merge(&self, _: &[u8], newer: &[u8], _: &[u8], out: &mut Vec<u8>) {
+        self.asked.lock().send(()).unwrap();
+        self.goes_on.lock().recv().unwrap();
+        out.extend_from_slice(newer);
+    }
+}
+
+/// A flush of one drops what holds the other one, on the only thread that flushes: to close that takes a flush's turn.
+#[test]
+fn a_database_that_another_one_of_its_pool_lets_go_of_is_closed() {
+    let (pool, env) = (Pool::new(16 * MIB, 1).unwrap(), threads());
+    let (one, _other) = (open(&pool, &env, 1), open(&pool, &env, 2));
+    let ((asked, is_asked), (go, goes_on)) = (channel(), channel());
+    let rule = Holds { _other, asked: Mutex::new(asked), goes_on: Mutex::new(goes_on) };
+    let table = one.table("t").merge_rule(rule).open().unwrap();
+    (0..2).for_each(|operand| table.merge(b"key", [operand]).unwrap());
+    std::thread::scope(|scope| {
+        let flushes = scope.spawn(|| one.flush().unwrap());
+        is_asked.recv().unwrap();
+        one.drop_table("t").unwrap();
+        drop(table);
+        go.send(()).unwrap();
+        flushes.join().unwrap();
+    });
+    let open_again = || {
+        Database::open("/stores/2", Options::default().pool(&pool).env(env.clone()))
+            .inspect_err(|_| std::thread::yield_now())
+    };
+    let other = std::iter::repeat_with(open_again).find_map(Result::ok).unwrap();
+    other.close().unwrap();
+    one.close().unwrap();
 }
 
 /// Threads and files in memory: many users of many databases at once, which are opened and closed beside.

@@ -12,7 +12,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use forebay_base::{Error, Result};
-use forebay_env::sync::atomic::{AtomicU64, Ordering};
+use forebay_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use forebay_env::sync::{Mutex, Rank};
 use forebay_env::{Env, Executor, Jobs, RealClock};
 
@@ -190,7 +190,8 @@ impl Shared {
         let told = self.share(&mut seats, number);
         drop(seats);
         told.iter().for_each(Jobs::wake);
-        Ok(seat::Seat { pool: Arc::clone(self), number, share_bytes, urgency: seat::Urgency::start() })
+        let (urgency, asks) = (seat::Urgency::start(), AtomicBool::new(false));
+        Ok(seat::Seat { pool: Arc::clone(self), number, share_bytes, urgency, asks })
     }
 
     fn report(&self, number: u64, held_bytes: u64, wish: Wish) {
@@ -209,8 +210,7 @@ impl Shared {
         drop(seats);
         drop(left);
         told.iter().for_each(Jobs::wake);
-        let next = self.permits.lock().leave(number);
-        self.tell(next);
+        self.decline_merge(number);
     }
 
     /// Shares anew. Returns the others that have less now, and may have to give something back.
@@ -229,11 +229,5 @@ impl Shared {
             }
         }
         told
-    }
-
-    /// Tells a database that it may begin a merge.
-    fn tell(&self, number: Option<u64>) {
-        let jobs = number.and_then(|number| Some(self.seats.lock().by_number.get(&number)?.jobs.clone()));
-        jobs.iter().for_each(Jobs::wake);
     }
 }

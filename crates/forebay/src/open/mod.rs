@@ -22,7 +22,7 @@ use std::sync::Arc;
 use forebay_base::{Error, Result, planted};
 use forebay_env::fs::{BoundedFs, GatedFs};
 use forebay_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use forebay_env::{Env, FileLock, FileSystem, SteadyClock};
+use forebay_env::{Access, Env, FileLock, FileSystem, SteadyClock};
 use forebay_layouts::DataFile;
 use forebay_store::buffer::ArenaPool;
 use forebay_store::log::recover::{Extent, LogFiles};
@@ -106,6 +106,10 @@ fn read(
     let listing = Listing::read(fs, dir)?;
     replay.lists.next_id.store(replay.next_id.max(listing.highest_id() + 1), Ordering::Relaxed);
 
+    if limit.seat().is_some() && !options.read_only {
+        limit.ask_for_log(log_bytes(fs, dir, &listing.logs_from(replay.log.flushed.0)));
+        metrics.memory.set_limit(limit.bytes());
+    }
     let keeps_records = replay.tables.values().any(|table| table.options.layout.keeps_in_memory());
     let buffers = options.divided(limit.bytes()).buffers(keeps_records);
     let pool = ArenaPool::new(buffers.bytes as usize, buffers.count);
@@ -117,6 +121,7 @@ fn read(
         retained_segments(&replay.lists, &listing.logs, &replay.log, &read.retained, superblock.log_secret)?;
     read.recovered.gaps.drain(..).for_each(|gap| gaps.note(gap));
     let (log, active, manifest) = if options.read_only {
+        limit.note_log(pool.held_bytes());
         (None, WriteBuffer::never_filled(), None)
     } else {
         let mut manifest = manifest.ok_or_else(|| Error::bug("a salvaged database is read-only"))?;
@@ -205,6 +210,12 @@ fn superblock(fs: &dyn FileSystem, dir: &Path, options: &Options, gaps: &Gaps) -
         }
         _ => Ok(superblock),
     }
+}
+
+/// How long these segments are. What cannot be read is told of once it is read.
+fn log_bytes(fs: &dyn FileSystem, dir: &Path, segments: &[u64]) -> u64 {
+    let length = |id: u64| fs.open_read(&names::log(dir, id), Access::Buffered)?.len();
+    segments.iter().map(|id| length(*id).unwrap_or(0)).sum()
 }
 
 /// What the log has, if nothing tells that the manifest has lost edits.

@@ -34,6 +34,8 @@ const READING_PART: u64 = 2;
 const OPENING_PART: u64 = 32;
 /// What one of several busy databases usually has.
 const USUAL_PART: u64 = 16;
+/// Those that only read, and give nothing back, have this part of it at most beyond the least.
+const READERS_PART: u64 = 4;
 /// What an open database takes of its share besides what is counted: counters, locks, open files, what tells of tables.
 pub(crate) const OWN_BYTES: u64 = 64 << 10;
 
@@ -166,16 +168,32 @@ impl Shared {
     /// A seat for one more database. What it has at first others need not give back.
     fn join(self: &Arc<Self>, label: &str, jobs: &Jobs, wish: Wish) -> Result<seat::Seat> {
         let mut seats = self.seats.lock();
-        let most = self.shares_bytes() / SHARE_BYTES_MIN;
-        if seats.by_number.len() as u64 >= most {
+        // What others can never give back.
+        let kept = |seat: &Taken| {
+            if seat.claim.wish == Wish::Fixed { seat.claim.taken_bytes() } else { SHARE_BYTES_MIN }
+        };
+        let kept_bytes = seats.by_number.values().fold(0, |sum: u64, seat| sum.saturating_add(kept(seat)));
+        let of_readers = |seat: &&Taken| seat.claim.wish == Wish::Fixed;
+        let fixed_bytes = seats
+            .by_number
+            .values()
+            .filter(of_readers)
+            .fold(0, |sum: u64, seat| sum.saturating_add(kept(seat)));
+        if kept_bytes.saturating_add(SHARE_BYTES_MIN) > self.shares_bytes() {
             return Err(Error::invalid(format!(
-                "the pool has {} bytes, which are enough for {most} databases, and as many are open; close some, or \
-                 make a larger pool",
-                self.memory_bytes
+                "the pool has {} bytes, which are enough for {} databases, and {} are open, which keep {kept_bytes}; \
+                 close some, or make a larger pool",
+                self.memory_bytes,
+                self.shares_bytes() / SHARE_BYTES_MIN,
+                seats.by_number.len()
             )));
         }
         let taken = seats.by_number.values().fold(0, |sum: u64, seat| sum + seat.claim.taken_bytes());
-        let wanted = if wish == Wish::Fixed { self.memory_bytes / USUAL_PART } else { 0 };
+        let wanted = match wish {
+            Wish::Fixed => (self.memory_bytes / USUAL_PART)
+                .min((self.memory_bytes / READERS_PART).saturating_sub(fixed_bytes)),
+            _ => 0,
+        };
         let share = wanted.min(self.shares_bytes().saturating_sub(taken)).max(SHARE_BYTES_MIN);
         let held_bytes = if wish == Wish::Fixed { share } else { OWN_BYTES };
         seats.last += 1;

@@ -13,6 +13,9 @@ use super::arbiter::{SHARE_BYTES_MIN, Wish};
 use super::{OWN_BYTES, Shared};
 use crate::options::Options;
 
+/// So many times what a log has is what its buffers, and all that stands beside them, take: as without a pool.
+const LOG_TIMES: u64 = 4;
+
 /// See the module.
 pub(crate) enum Limit {
     /// As long as it is open.
@@ -47,6 +50,24 @@ impl Limit {
         match self {
             Self::Fixed(_) => None,
             Self::Seat(seat) => Some(seat),
+        }
+    }
+
+    /// Of a database that is being opened: asks for what it takes to have this much of a log in memory again, as far as
+    /// others have no use for it.
+    pub(crate) fn ask_for_log(&self, log_bytes: u64) {
+        if let Self::Seat(seat) = self {
+            seat.report(
+                OWN_BYTES,
+                Wish::Awake { bytes: LOG_TIMES.saturating_mul(log_bytes).saturating_add(OWN_BYTES) },
+            );
+        }
+    }
+
+    /// Of a database that is opened for reading only: notes what it holds of the log for as long as it is open.
+    pub(crate) fn note_log(&self, buffer_bytes: u64) {
+        if let Self::Seat(seat) = self {
+            seat.report(seat.share_bytes() + buffer_bytes, Wish::Fixed);
         }
     }
 

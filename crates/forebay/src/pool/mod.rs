@@ -215,8 +215,15 @@ impl Shared {
     fn report(&self, number: u64, held_bytes: u64, wish: Wish) {
         let mut seats = self.seats.lock();
         let Some(seat) = seats.by_number.get_mut(&number) else { return };
-        (seat.claim.held_bytes, seat.claim.wish) = (held_bytes, wish);
-        let told = self.share(&mut seats, number);
+        let before = std::mem::replace(&mut seat.claim.held_bytes, held_bytes);
+        let exceeds = held_bytes.max(before) > seat.claim.share_bytes;
+        let told = if exceeds || !wish.is_about(seat.claim.wish) {
+            seat.claim.wish = wish;
+            self.share(&mut seats, number)
+        } else {
+            // Nobody gets another share by that, and there may be very many.
+            Vec::new()
+        };
         drop(seats);
         told.iter().for_each(Jobs::wake);
     }

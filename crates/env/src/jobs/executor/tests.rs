@@ -258,6 +258,41 @@ fn a_panic_as_a_machine_is_dropped_ends_no_thread() {
     assert_eq!(one.panicked().as_deref(), Some("unlucky panicked: dropped"));
 }
 
+/// Whoever wakes one owner does not look at the machines of others.
+#[test]
+fn an_owner_wakes_its_own_machines_and_is_gone_with_the_last() {
+    let mut queue = Queue::default();
+    let turns = Arc::new(Turns::new(Arc::new(Bell::new(Arc::new(ManualClock::new())))));
+    let owners = [queue.add_owner("one"), queue.add_owner("other")];
+    for owner in owners {
+        for _ in 0..3 {
+            queue.add(owner, "sleeps", &turns, machine(Class::Yielding, || Step::Idle));
+        }
+    }
+    let rest = |queue: &mut Queue| {
+        let mut rested = Vec::new();
+        while let Some(turn) = queue.take(Class::Yielding) {
+            rested.push(turn.id);
+            let seen = turn.turns.bell.epoch();
+            queue.put_back(turn, Rest::UntilWoken, seen);
+        }
+        rested
+    };
+    assert_eq!(rest(&mut queue).len(), 6);
+    queue.wake(owners[1]);
+    let woken = rest(&mut queue);
+    assert_eq!((woken.len(), queue.counts()), (3, (0, 6)));
+    queue.wake(owners[1]);
+    while let Some(turn) = queue.take(Class::Yielding) {
+        assert!(queue.name(turn.id).is_some() && queue.remove(turn.id) == Some(owners[1]));
+        assert!(!queue.holds(turn.id));
+    }
+    queue.remove_owner(owners[1]);
+    queue.wake(owners[1]);
+    queue.wake(owners[0]);
+    assert_eq!(queue.counts(), (3, 0));
+}
+
 #[test]
 fn timers_of_a_rest_that_is_over_wake_nobody() {
     let mut queue = Queue::default();

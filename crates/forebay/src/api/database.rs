@@ -1,6 +1,7 @@
 //! The database: a directory of tables under one log and one memory limit.
 
 use std::collections::VecDeque;
+use std::mem::ManuallyDrop;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -9,7 +10,7 @@ use std::time::Duration;
 use forebay_aggregate::Aggregate;
 use forebay_base::{Error, Result, planted};
 use forebay_env::sync::Mutex;
-use forebay_env::{Access, Env, FileLock, Handle, yield_point};
+use forebay_env::{Access, Env, FileLock, Handle, Jobs, yield_point};
 use forebay_layouts::Layout;
 use forebay_store::leases::Lease;
 use forebay_store::log::Durability;
@@ -440,7 +441,20 @@ impl Drop for Database {
     fn drop(&mut self) {
         // Whoever wants to know of errors calls `close`; nothing acknowledged depends on this. What is not in lists goes to
         // the log, whether there is to be one or not: nobody waits for a flush where a value is dropped.
-        let _ = self.shut();
+        let context = &self.engine.context;
+        if !Jobs::must_not_wait() || context.is_closing() {
+            let _ = self.shut();
+            return;
+        }
+        // What another database of the pool has dropped held this one: on one of the threads that step its machines, too.
+        let rest = ManuallyDrop::new(Self {
+            engine: Arc::clone(&self.engine),
+            machines: Mutex::new(std::mem::take(&mut *self.machines.lock())),
+            lock: Mutex::new(self.lock.lock().take()),
+            made: self.made,
+        });
+        // Without a thread for it, it stays as it is: open.
+        drop(context.env.jobs.fork("forebay-close", move || drop(ManuallyDrop::into_inner(rest))));
     }
 }
 

@@ -48,12 +48,14 @@ enum Found {
     Later,
 }
 
-/// How soon it looks again unless it is told before.
-const LATER: Duration = Duration::from_secs(1);
+/// How soon it looks again unless it is told before, as it is: in case that whose turn it is does not come.
+const LATER: Duration = Duration::from_secs(2);
 
 /// What has come of looking for work.
 enum Begun {
     Work,
+    /// There is some, once others of the pool have had their turns.
+    Later,
     NotNow,
     Nothing,
 }
@@ -88,7 +90,11 @@ impl Compactor {
         if self.running.is_none() {
             return Ok(match self.find_work()? {
                 Found::Work => Step::Worked,
-                _ if self.find_part() => Step::Worked,
+                _ if self.find_part() => {
+                    // A turn would be waited for in vain meanwhile.
+                    self.background.context.limit.decline_merge();
+                    Step::Worked
+                }
                 Found::Nothing => Step::Idle,
                 Found::Later => Step::Until(self.background.context.env.clock.now() + LATER),
             });
@@ -121,13 +127,12 @@ impl Compactor {
 
     /// Begins what there is to do. What one table fails at keeps none of the others waiting.
     fn find_work(&mut self) -> Result<Found> {
-        let Some(permit) = self.background.context.limit.begin_job() else { return Ok(Found::Later) };
-        let mut permit = Some(permit);
         let compacting = self.background.compactions();
-        let mut failure = None;
+        let (mut found, mut failure) = (Found::Nothing, None);
         for (table, goal) in self.background.due(&compacting) {
-            match self.begin(table, goal, &mut permit) {
+            match self.begin(table, goal) {
                 Ok(Begun::Work) => return Ok(Found::Work),
+                Ok(Begun::Later) => found = Found::Later,
                 Ok(Begun::NotNow) => {}
                 Ok(Begun::Nothing) => {
                     let asked = compacting.get(&table).filter(|_| goal == Goal::FullCompaction);
@@ -136,17 +141,21 @@ impl Compactor {
                 Err(error) => failure = failure.or(Some(error)),
             }
         }
-        failure.map_or(Ok(Found::Nothing), Err)
+        if found == Found::Nothing {
+            self.background.context.limit.decline_merge();
+        }
+        failure.map_or(Ok(found), Err)
     }
 
     /// Begins what there is to do for a table.
-    fn begin(&mut self, id: u32, goal: Goal, permit: &mut Option<Permit>) -> Result<Begun> {
+    fn begin(&mut self, id: u32, goal: Goal) -> Result<Begun> {
         debug_assert!(self.running.is_none() && self.part.is_none(), "one job is done after the other");
         let planned = self.background.plan(self.number, id, goal);
         // An edit that moves no data is made as it is planned. Nothing is set aside for it.
         let next = planned.inspect_err(|error| self.background.note_failed_compaction(id, error))?;
-        let (plan, table, under_way) = match next {
-            NextWork::Job { plan, table, under_way } => (plan, table, under_way),
+        let (plan, table, under_way, permit) = match next {
+            NextWork::Job { plan, table, under_way, permit } => (plan, table, under_way, permit),
+            NextWork::Later => return Ok(Begun::Later),
             NextWork::Edited => return Ok(Begun::Work),
             NextWork::NotNow => return Ok(Begun::NotNow),
             NextWork::Nothing => return Ok(Begun::Nothing),
@@ -161,10 +170,9 @@ impl Compactor {
             self.background.context.env.jobs.wake();
         }
         let generation = table.generation;
-        let Some(_permit) = permit.take() else { return Err(Error::bug("a job was begun without a permit")) };
         let Plan { nodes, bytes: left_bytes, .. } = plan;
         let running =
-            Running { table: id, generation, nodes, job, left_bytes, _under_way: under_way, _permit };
+            Running { table: id, generation, nodes, job, left_bytes, _under_way: under_way, _permit: permit };
         self.running = Some(running);
         Ok(Begun::Work)
     }
@@ -245,6 +253,7 @@ impl Compactor {
 impl Machine for Compactor {
     fn step(&mut self) -> Step {
         if self.background.context.is_closing() || self.background.context.fatal().is_some() {
+            self.background.context.limit.decline_merge();
             return Step::Finished;
         }
         let advanced = self.advance();

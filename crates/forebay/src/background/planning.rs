@@ -9,6 +9,7 @@ use forebay_env::sync::atomic::Ordering;
 use forebay_layouts::{Plan, Planned};
 
 use crate::background::Background;
+use crate::pool::Permit;
 use crate::versions::{Pending, TableState, UnderWay};
 
 /// What to plan for, once all nodes are within their limits.
@@ -29,7 +30,9 @@ pub(crate) enum NextWork {
     /// An edit, which was made as it was planned.
     Edited,
     /// A job, planned on this version of its table.
-    Job { plan: Plan, table: Arc<TableState>, under_way: UnderWay },
+    Job { plan: Plan, table: Arc<TableState>, under_way: UnderWay, permit: Permit },
+    /// A job, once others of the pool have had their turns.
+    Later,
     /// Nothing, as long as somebody is at work on the table.
     NotNow,
     /// Nothing, and nobody is at work on it.
@@ -89,6 +92,7 @@ impl Background {
             Goal::FullCompaction => self.plan_full_compaction(entry, busy),
             _ => entry.version.next_work(busy),
         };
+        let mut paid = 0;
         if planned.is_none() {
             planned = match goal {
                 Goal::Limits | Goal::Space => None,
@@ -96,6 +100,7 @@ impl Background {
                 Goal::ReadCompaction => self.plan_read_compaction(entry, busy).map(|(plan, cost)| {
                     let wasted = entry.wasted_nanoseconds.fetch_sub(cost, Ordering::Relaxed);
                     debug_assert!(wasted >= cost, "lookups have paid for it: {cost} of {wasted}");
+                    paid = cost;
                     Planned::Job(plan)
                 }),
             };
@@ -112,11 +117,15 @@ impl Background {
         self.context.health.set_idle(compactor, false);
         Ok(match planned {
             Planned::Job(plan) => {
+                let Some(permit) = self.context.limit.begin_merge(self.context.env.clock.now()) else {
+                    entry.wasted_nanoseconds.fetch_add(paid, Ordering::Relaxed);
+                    return Ok(NextWork::Later);
+                };
                 let is_free = plan.nodes.iter().all(|node| !busy.contains(node));
                 debug_assert!(is_free, "nobody is at work on what is planned");
                 busy.extend(&plan.nodes);
                 let under_way = UnderWay::begin(&entry.space, entry.generation, plan.bytes);
-                NextWork::Job { plan, table: Arc::clone(entry), under_way }
+                NextWork::Job { plan, table: Arc::clone(entry), under_way, permit }
             }
             Planned::Edit(edit) => {
                 self.context.metrics.free_edits.add(1);

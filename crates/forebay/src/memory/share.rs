@@ -107,10 +107,15 @@ impl MemoryShares {
 
     /// Keeps to a share that is another one by now.
     pub(crate) fn follow_share(&self) {
+        if self.followed_bytes.load(Ordering::Relaxed) == self.context.limit.bytes() {
+            return;
+        }
+        let _one_at_a_time = self.sharing.lock();
+        // Of two at once, the one that comes later looks later.
         let now = self.context.limit.bytes();
         if self.followed_bytes.swap(now, Ordering::Relaxed) != now {
             self.context.metrics.memory.set_limit(now);
-            self.share_memory();
+            self.share();
         }
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use forebay_base::{Error, Result};
-use forebay_env::{Env, FileSystem};
+use forebay_env::{Access, Env, FileSystem};
 use forebay_layouts::DataFile;
 use forebay_store::buffer::ArenaPool;
 use forebay_store::log::recover::LogFiles;
@@ -81,6 +81,10 @@ pub(crate) fn look(looking: &Looking<'_>, is_live: bool) -> Result<Found> {
     debug_assert!(!options.read_only || next_id >= READERS_IDS, "a reader's ids are none of the writer's");
     replay.lists.next_id.store(next_id, Ordering::Relaxed);
 
+    if limit.seat().is_some() && !options.read_only {
+        limit.ask_for_log(log_bytes(fs, dir, &listing.logs_from(replay.log.flushed.0)));
+        metrics.memory.set_limit(limit.bytes());
+    }
     let keeps_records = replay.tables.values().any(|table| table.options.layout.keeps_in_memory());
     let buffers = options.divided(limit.bytes()).buffers(keeps_records);
     let pool = match before {
@@ -162,6 +166,12 @@ fn superblock(fs: &dyn FileSystem, dir: &Path, options: &Options, gaps: &Gaps) -
         }
         _ => Ok(superblock),
     }
+}
+
+/// How long these segments are. What cannot be read is told of once it is read.
+fn log_bytes(fs: &dyn FileSystem, dir: &Path, segments: &[u64]) -> u64 {
+    let length = |id: u64| fs.open_read(&names::log(dir, id), Access::Buffered)?.len();
+    segments.iter().map(|id| length(*id).unwrap_or(0)).sum()
 }
 
 /// What the log has, if nothing tells that the manifest has lost edits.

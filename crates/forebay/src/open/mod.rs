@@ -133,6 +133,7 @@ fn read(
         found;
     let (mut followed, mut log, mut active) = (None, None, WriteBuffer::never_filled());
     let manifest = if options.read_only {
+        limit.note_log(pool.held_bytes());
         followed = manifest.filter(|_| lease.is_some());
         None
     } else {

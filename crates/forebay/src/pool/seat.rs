@@ -2,9 +2,10 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use forebay_base::{Error, Result};
-use forebay_env::sync::atomic::{AtomicU64, Ordering};
+use forebay_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use forebay_env::sync::{Mutex, Rank};
 use forebay_env::{Env, Haste, Jobs};
 
@@ -12,6 +13,9 @@ use super::arbiter::{SHARE_BYTES_MIN, Wish};
 use super::rate::Rate;
 use super::{OWN_BYTES, Shared};
 use crate::options::Options;
+
+/// So many times what a log has is what its buffers, and all that stands beside them, take: as without a pool.
+const LOG_TIMES: u64 = 4;
 
 /// See the module.
 pub(crate) enum Limit {
@@ -81,16 +85,39 @@ impl Limit {
         }
     }
 
-    /// The right to begin a merge; `None` as long as others of the pool have all that there are.
-    pub(crate) fn begin_job(&self) -> Option<Permit> {
-        match self {
-            Self::Fixed { .. } => Some(Permit(None)),
-            Self::Seat(Seat { pool, number, urgency, .. }) => {
-                let haste = urgency.lock().haste();
-                let may_begin = pool.permits.lock().take(*number, haste);
-                may_begin.then(|| Permit(Some((Arc::clone(pool), haste))))
-            }
+    /// Of a database that is being opened: asks for what it takes to have this much of a log in memory again, as far as
+    /// others have no use for it.
+    pub(crate) fn ask_for_log(&self, log_bytes: u64) {
+        if let Self::Seat(seat) = self {
+            seat.report(
+                OWN_BYTES,
+                Wish::Awake { bytes: LOG_TIMES.saturating_mul(log_bytes).saturating_add(OWN_BYTES) },
+            );
         }
+    }
+
+    /// Of a database that is opened for reading only: notes what it holds of the log for as long as it is open.
+    pub(crate) fn note_log(&self, buffer_bytes: u64) {
+        if let Self::Seat(seat) = self {
+            seat.report(seat.share_bytes() + buffer_bytes, Wish::Fixed);
+        }
+    }
+
+    /// The right to begin a merge, `now` by its clock; `None` as long as others of the pool have all that there are.
+    pub(crate) fn begin_merge(&self, now: Duration) -> Option<Permit> {
+        let Self::Seat(seat) = self else { return Some(Permit(None)) };
+        let haste = seat.urgency.lock().haste();
+        if seat.pool.begin_merge(seat.number, haste, now) {
+            return Some(Permit(Some((Arc::clone(&seat.pool), seat.number, haste))));
+        }
+        seat.asks.store(true, Ordering::Relaxed);
+        None
+    }
+
+    /// There is nothing to merge, if there was before.
+    pub(crate) fn decline_merge(&self) {
+        let asked = self.seat().filter(|seat| seat.asks.swap(false, Ordering::Relaxed));
+        asked.into_iter().for_each(|seat| seat.pool.decline_merge(seat.number));
     }
 
     /// Whether somebody may wait for the database's background work from now on, though nobody does.
@@ -168,6 +195,8 @@ pub(crate) struct Seat {
     pub(super) number: u64,
     pub(super) share_bytes: Arc<AtomicU64>,
     pub(super) urgency: Mutex<Urgency>,
+    /// Whether it may wait for the right to begin a merge.
+    pub(super) asks: AtomicBool,
 }
 
 impl Seat {
@@ -189,13 +218,12 @@ impl Drop for Seat {
 }
 
 /// Lasts as long as a merge does.
-pub(crate) struct Permit(Option<(Arc<Shared>, Haste)>);
+pub(crate) struct Permit(Option<(Arc<Shared>, u64, Haste)>);
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        if let Some((pool, haste)) = &self.0 {
-            let next = pool.permits.lock().give_back(*haste);
-            pool.tell(next);
+        if let Some((pool, number, haste)) = &self.0 {
+            pool.end_merge(*number, *haste);
         }
     }
 }
@@ -223,16 +251,23 @@ mod tests {
         fn step(&mut self) -> Step {
             self.turns += 1;
             assert!(self.turns < 10_000, "who waits has no turn");
-            if self.merging.pop_front().is_some() {
-                let next = self.pool.permits.lock().give_back(Haste::Hasty);
-                self.pool.tell(next);
-            }
+            let now = self.clock.now();
+            let done = self.merging.pop_front();
+            done.into_iter().for_each(|number| self.pool.end_merge(number, Haste::Hasty));
             for number in [101, 102, 103] {
-                if !self.merging.contains(&number) && self.pool.permits.lock().take(number, Haste::Hasty) {
+                if !self.merging.contains(&number) && self.pool.begin_merge(number, Haste::Hasty, now) {
                     self.merging.push_back(number);
                 }
             }
-            Step::Until(self.clock.now() + Duration::from_millis(1))
+            Step::Until(now + Duration::from_millis(1))
+        }
+    }
+
+    /// Nobody does anything for seconds.
+    fn rest(env: &Env) {
+        for _ in 0..50 {
+            env.jobs.advance(Duration::from_millis(100));
+            env.jobs.step_some(1000);
         }
     }
 
@@ -246,10 +281,7 @@ mod tests {
             (0..100u64).for_each(|key| table.put(key.to_be_bytes(), round.to_le_bytes()).unwrap());
             db.flush().unwrap();
         }
-        for _ in 0..50 {
-            env.jobs.advance(Duration::from_millis(100));
-            env.jobs.step_some(1000);
-        }
+        rest(&env);
         let haste = || db.engine().context.limit.seat().unwrap().urgency.lock().haste();
         assert_eq!(haste(), Haste::Leisure, "nobody has written for seconds");
         let (shared, clock) = (Arc::clone(pool.shared()), Arc::clone(&env.clock));
@@ -260,5 +292,55 @@ mod tests {
         table.compact().unwrap();
         assert_eq!(haste(), Haste::Leisure, "nobody waits any more");
         assert_eq!(table.get(7u64.to_be_bytes()).unwrap().as_deref(), Some(&5u64.to_le_bytes()[..]));
+    }
+
+    /// It asked for the right to merge in order to look, and waited for the merges of others.
+    #[test]
+    fn who_has_nothing_to_merge_waits_for_nobodys_merges() {
+        let (pool, env) = (Pool::new(16 << 20, 1).unwrap(), Env::memory(8));
+        let db = Database::open("/db", Options::default().pool(&pool).env(env.clone())).unwrap();
+        let table = db.table("t").open().unwrap();
+        let now = env.clock.now();
+        assert!([101, 102].iter().all(|number| pool.shared().begin_merge(*number, Haste::Hasty, now)));
+        table.put(b"key", b"value").unwrap();
+        db.wait_until_idle().unwrap();
+        assert_eq!(pool.shared().permits.lock().waiting(), 0);
+        // What is to be merged waits, and that is told of it.
+        for round in 0..6u64 {
+            (0..100u64).for_each(|key| table.put(key.to_be_bytes(), round.to_le_bytes()).unwrap());
+            db.flush().unwrap();
+        }
+        rest(&env);
+        assert!(!db.engine().context.health.compactors_are_idle());
+        assert_eq!((pool.stats().merges, pool.stats().merges_waiting), (2, 1));
+        // What is dropped is merged no more, and whose turn it is says so.
+        db.drop_table("t").unwrap();
+        pool.shared().end_merge(101, Haste::Hasty);
+        db.wait_until_idle().unwrap();
+        assert_eq!((pool.stats().merges, pool.stats().merges_waiting), (1, 0));
+        assert!(
+            pool.shared().begin_merge(103, Haste::Hasty, now),
+            "nothing is kept back for who has declined"
+        );
+    }
+
+    /// Who can write no more asks for nothing, and what it was offered is another's.
+    #[test]
+    fn who_is_poisoned_leaves_its_turn_to_others() {
+        let (pool, env) = (Pool::new(16 << 20, 1).unwrap(), Env::memory(9));
+        let db = Database::open("/db", Options::default().pool(&pool).env(env.clone())).unwrap();
+        let table = db.table("t").open().unwrap();
+        let now = env.clock.now();
+        assert!([101, 102].iter().all(|number| pool.shared().begin_merge(*number, Haste::Hasty, now)));
+        for round in 0..6u64 {
+            (0..100u64).for_each(|key| table.put(key.to_be_bytes(), round.to_le_bytes()).unwrap());
+            db.flush().unwrap();
+        }
+        rest(&env);
+        assert_eq!(pool.stats().merges_waiting, 1);
+        pool.shared().end_merge(101, Haste::Hasty);
+        db.engine().context.poison(&"a sync failed");
+        env.jobs.step_some(1000);
+        assert!(pool.shared().begin_merge(103, Haste::Hasty, now));
     }
 }

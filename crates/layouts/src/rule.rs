@@ -10,7 +10,7 @@ use forebay_env::guest;
 use forebay_store::ValueFiles;
 
 /// Which rule a table has, as the manifest keeps it.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum RuleName {
     /// The newest record of a key hides the others.
     #[default]

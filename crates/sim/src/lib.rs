@@ -30,6 +30,7 @@
 //! | entries expire, filters drop, and neither uncovers anything | `Shown`: what is doubtful is at least newest |
 //! | all groupings of a cube agree, windows have each value once | `Groups`: after each opening and beside savepoints |
 //! | a checkpoint is a copy of its own | `Op::Fork`: both are written, crash and are opened again |
+//! | a follower has each commit once | `Op::Checkpoint`, `Op::Fork`: a copy catches up by a stream that tells again what it has, over crashes of both, and is what the database is |
 //! | handles of a closed database change nothing | `Op::Stale` |
 //! | another layout changes no answer and loses no write | `Op::Turn`, and threads |
 //! | space is given back | `Run::check_space` |

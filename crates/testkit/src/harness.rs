@@ -56,6 +56,10 @@ pub struct Harness {
     pub(crate) open: Option<Open>,
     /// Checkpoints that are not compared yet.
     pub(crate) copies: Vec<(PathBuf, Model)>,
+    /// A copy that follows, and the number of the last record that it began with.
+    pub(crate) follower: Option<(PathBuf, u64)>,
+    /// How often a copy was asked for.
+    pub(crate) turns: u64,
     /// Handles of before the last times it was opened.
     pub(crate) stale: Vec<Tables>,
     /// Snapshots of then.
@@ -94,6 +98,8 @@ impl Harness {
             dir: dir.to_path_buf(),
             open: None,
             copies: Vec::new(),
+            follower: None,
+            turns: 0,
             stale: Vec::new(),
             kept: Vec::new(),
             taken_at: BTreeMap::new(),

@@ -1,7 +1,6 @@
 //! What is there after a crash, and in copies.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 use forebay::{Backups, Database, Durability, Result};
@@ -86,18 +85,26 @@ impl Harness {
         names
     }
 
-    /// Copies the database, every other time by a backup. Returns where to, and what the copy must hold.
-    pub(crate) fn checkpoint(&mut self) -> Result<(PathBuf, Model)> {
-        let fs = Arc::clone(&self.env.fs);
+    /// A directory for a copy, which is not there yet.
+    pub(crate) fn new_copy(&self) -> Result<PathBuf> {
         let mut number = 0;
-        let dir = loop {
+        loop {
             let dir = self.dir.with_file_name(format!("copy-{number}"));
-            if !fs.exists(&dir)? {
-                break dir;
+            if !self.env.fs.exists(&dir)? {
+                return Ok(dir);
             }
             number += 1;
-        };
-        if number % 2 == 0 {
+        }
+    }
+
+    /// Copies the database, now and then by a backup, or by a copy that has followed. Returns where to, and what the copy
+    /// must hold.
+    pub(crate) fn checkpoint(&mut self) -> Result<(PathBuf, Model)> {
+        if let Some(copy) = self.follow()? {
+            return Ok(copy);
+        }
+        let dir = self.new_copy()?;
+        if !self.turns.is_multiple_of(3) {
             self.db().checkpoint(&dir)?;
             return Ok((dir, self.model.copied()));
         }
@@ -152,7 +159,7 @@ impl Harness {
     }
 }
 
-fn remove_all(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
+pub(crate) fn remove_all(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
     fs.list(dir)?.iter().try_for_each(|name| fs.remove(&dir.join(name)))?;
     fs.remove_dir(dir)
 }

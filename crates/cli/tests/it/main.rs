@@ -10,6 +10,7 @@ mod backups;
 mod bench;
 mod care;
 mod changes;
+mod follow;
 mod killed;
 mod layouts;
 mod leavings;

@@ -2,6 +2,7 @@
 //! by the rooms below.
 
 mod aggregator;
+mod applied;
 mod backups;
 mod batch;
 mod builder;
@@ -9,9 +10,11 @@ mod cube;
 mod database;
 mod declared;
 mod description;
+mod follower;
 mod group_files;
 mod key_bounds;
 mod merge_rule;
+mod replication;
 mod rescue;
 mod scan;
 mod snapshot;
@@ -21,16 +24,19 @@ mod transaction;
 mod windows;
 
 pub use aggregator::{Aggregator, AggregatorScan, AggregatorSnapshot};
+pub use applied::{Applied, StreamEnd, Until};
 pub use backups::{Backup, Backups, Taken};
 pub use batch::Batch;
 pub use builder::{Aggregating, TableBuilder};
 pub use cube::{Cube, CubeBatch, CubeBuilder, CubeScan, CubeSnapshot};
 pub use database::Database;
 pub use description::{Description, TableDescription};
+pub use follower::Follower;
 pub use group_files::GroupFiles;
 pub use key_bounds::KeyBounds;
 pub use merge_rule::MergeRule;
 pub(crate) use merge_rule::Operands;
+pub use replication::ChangeServer;
 pub use rescue::{Rescue, RescueReport, RescuedTable};
 pub use scan::Scan;
 pub use snapshot::Snapshot;

@@ -64,6 +64,9 @@ impl History {
             let mut snapshot = Snapshot { savepoints: Vec::new(), ..version_set.snapshot_of(&view.state) };
             // What is kept for its changes alone stays behind.
             snapshot.log.kept = snapshot.log.low;
+            // Opened as a database it goes its own way; as a follower, that of this one.
+            let lineage = &mut snapshot.feed.lineage;
+            lineage.is_copy |= !lineage.lines.is_empty();
             // They may be more than the manifest knows of as flushed, and so not durable yet.
             self.versions.sync_retained(&version_set.log)?;
             let needed = version_set.retained.range(snapshot.log.low.0..);

@@ -8,6 +8,7 @@ mod destroy;
 mod dump;
 mod enter;
 mod evidence;
+mod feed;
 mod read_back;
 mod reload;
 mod renewing;
@@ -33,7 +34,7 @@ use forebay_store::{Metrics, WriteBuffer, names};
 
 use crate::context::{CLOSED, Context, Health};
 use crate::engine::Engine;
-use crate::options::Options;
+use crate::options::{Options, Role};
 use crate::versions::{Replay, RetainedSegment, Retired, State, VersionSet, Versions, retained_segments};
 
 pub(crate) use clear::{Listing, clear_away, is_ours, remove_all};
@@ -43,6 +44,7 @@ pub use dump::{Dumped, DumpedEntry};
 pub(crate) use enter::enter;
 use enter::of_path;
 pub(crate) use evidence::{Evidence, live_files};
+use feed::take_up_feed;
 pub(crate) use read_back::{ReadBack, Reader, SURPLUS_BUFFERS, load_buffer};
 pub(crate) use salvage::salvage;
 pub(crate) use start::start;
@@ -114,6 +116,7 @@ fn read(
         clear_away(fs, dir, &listing, &live, (replay.log.low.0, &read.needs(&retained)), manifest.id())?;
         superblock.keep_spare(fs, dir)?;
         take_over(&reader, &mut replay, &mut manifest, &mut read, is_noted)?;
+        take_up_feed(&reader, &superblock, &mut replay, &mut manifest, read.recovered.last_sequence)?;
         let (log, active) = begin(&reader, &replay, &superblock, read.recovered.last_sequence)?;
         manifest.keep_tail();
         (Some(log), active, Some(manifest))
@@ -132,6 +135,7 @@ fn read(
         serial: SERIAL.fetch_add(1, Ordering::Relaxed),
         closing: AtomicBool::new(false),
         keeps_records: AtomicBool::new(keeps_records),
+        follows: AtomicBool::new(options.role == Role::Follower),
         health: Health::new(options.compactors()),
         env: env.clone(),
         options,
@@ -310,6 +314,7 @@ fn version_set_of(
         savepoints: replay.savepoints.clone(),
         rollbacks: 0,
         rolled_back: replay.rolled_back,
+        feed: replay.feed.clone(),
     };
     for table in replay.tables.values() {
         version_set.refer(table.version.files().into_iter().map(|file| (file, 1)).collect());

@@ -5,6 +5,7 @@
 //! under write locks held for an assignment. The order of locks is that of [`Rank`](forebay_env::sync::Rank).
 
 mod aside;
+mod feed;
 mod followers;
 mod pins;
 mod reads;

@@ -11,7 +11,7 @@ use forebay_env::Env;
 use forebay_env::fs::Opener;
 use forebay_layouts::{DataFile, Store, TableOptions, Trees};
 use forebay_store::list::{FileMeta, FilterLevel, ListOptions, ListStore, ResidentLimit, Trash};
-use forebay_store::manifest::{self, Change, Edit, LogMark, TableEntry};
+use forebay_store::manifest::{self, Change, Edit, Feed, LogMark, TableEntry};
 use forebay_store::{Metrics, PageCache, ValueFiles};
 
 use crate::options::Options;
@@ -34,6 +34,7 @@ pub(crate) struct Replay {
     pub(crate) log: LogMark,
     /// The number of the last rollback.
     pub(crate) rolled_back: u64,
+    pub(crate) feed: Feed,
     pub(crate) next_table: u32,
     pub(crate) next_id: u64,
 }
@@ -75,6 +76,7 @@ impl Replay {
             savepoints: BTreeMap::new(),
             log: LogMark::default(),
             rolled_back: 0,
+            feed: Feed::default(),
             next_table: 1,
             next_id: 1,
         }
@@ -85,6 +87,7 @@ impl Replay {
             Edit::Snapshot(snapshot) => {
                 self.log = snapshot.log;
                 self.rolled_back = snapshot.rolled_back;
+                self.feed = snapshot.feed;
                 self.next_table = snapshot.next_table;
                 self.next_id = snapshot.next_id;
                 snapshot.savepoints.into_iter().for_each(|kept| self.keep(kept));
@@ -110,6 +113,11 @@ impl Replay {
                 Ok(())
             }
             Edit::Change(change) => self.change(change),
+            Edit::Feed(feed, next_table) => {
+                self.feed = feed;
+                self.next_table = self.next_table.max(next_table);
+                Ok(())
+            }
         }
     }
 

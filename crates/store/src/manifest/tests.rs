@@ -9,7 +9,8 @@ use forebay_env::fs::{FaultyFs, MemoryFs, RealFs};
 use forebay_env::{Access, FileSystem};
 
 use super::{
-    Change, Current, Edit, LogMark, Manifest, Rollback, Savepoint, Snapshot, TAIL_BYTES, TableEntry,
+    Change, Current, Edit, Feed, Line, Lineage, LogMark, Manifest, Rollback, Savepoint, Snapshot, TAIL_BYTES,
+    TableEntry,
 };
 use crate::list::{FileKind, FileMeta};
 use crate::names;
@@ -48,15 +49,22 @@ fn edits() -> Vec<Edit> {
         next_table: 2,
         log: keeping,
         rolled_back: 0,
+        feed: Feed::default(),
         tables: tables.clone(),
         savepoints,
     };
     let rolled_back = Snapshot { rolled_back: 4999, ..snapshot.clone() };
+    let lines = vec![Line { id: u64::MAX, from: 0 }, Line { id: 3, from: 700 }];
+    let feed = Feed { keep_bytes: 1 << 30, lineage: Lineage { database: 9, is_copy: true, lines } };
+    let keeping_none = Feed { keep_bytes: 7, ..Feed::default() };
     vec![
-        Edit::Snapshot(snapshot),
+        Edit::Snapshot(snapshot.clone()),
         Edit::Snapshot(Snapshot { log: mark, ..rolled_back.clone() }),
         Edit::Snapshot(Snapshot { log: vouching, ..rolled_back.clone() }),
+        Edit::Snapshot(Snapshot { feed: feed.clone(), ..rolled_back.clone() }),
+        Edit::Snapshot(Snapshot { feed: keeping_none, log: mark, ..snapshot }),
         Edit::Snapshot(rolled_back),
+        Edit::Feed(feed, 12),
         Edit::Savepoint(savepoint),
         Edit::Rollback(Rollback { log: keeping, tables }),
         Edit::DropSavepoint("monday".into()),
@@ -220,14 +228,14 @@ fn current_says_what_a_reader_must_know() {
     assert!(!fs.exists(&dir.join(names::CURRENT)).unwrap(), "nothing was to be told");
     let all = edits();
     let named: Vec<_> = all.iter().map(Edit::version).collect();
-    assert_eq!(named, [2, 2, 2, 2, 2, 2, 1, 2, 2, 2, 2, 1]);
+    assert_eq!(named, [2, 2, 2, 3, 3, 2, 3, 2, 2, 1, 2, 2, 2, 2, 1]);
     // Where it cannot be told the edit is not to follow, and the next try tells it.
     let faulty = FaultyFs::new(Arc::clone(&fs) as Arc<dyn FileSystem>);
     faulty.rule("write CURRENT.tmp #1 io-error").unwrap();
-    assert!(manifest.announce(&*faulty, dir, &all[4]).is_err());
+    assert!(manifest.announce(&*faulty, dir, &all[7]).is_err());
     assert_eq!(manifest.current(None).version, 1);
-    manifest.announce(&*faulty, dir, &all[4]).unwrap();
-    manifest.append(&all[4]).unwrap();
+    manifest.announce(&*faulty, dir, &all[7]).unwrap();
+    manifest.append(&all[7]).unwrap();
     assert_eq!(Current::read(&*fs, dir).unwrap(), manifest.current(None));
     // Builds that had no number for it have written such edits, too.
     let older = Current { version: 1, ..manifest.current(None) };

@@ -2,22 +2,30 @@
 //!
 //! **Invariant:** `CURRENT` says so, durably, before an edit is appended that an older build would misread.
 
-use super::edit::{Edit, TableEntry};
+use super::edit::Edit;
+use super::table::TableEntry;
 use crate::list::FileMeta;
 
 /// The version of a manifest in which no file has values in value files.
 pub(super) const VERSION_PLAIN: u32 = 1;
-/// That of one in which some have: edits have kinds of files for them. The newest.
-pub(super) const VERSION: u32 = 2;
+/// That of one in which some have: edits have kinds of files for them.
+const VERSION_VALUES: u32 = 2;
+/// That of one which says something of its feed of changes. The newest.
+pub(super) const VERSION: u32 = 3;
 
-const _: () = assert!(VERSION_PLAIN < VERSION, "a number that was given says the same for ever");
+const _: () = assert!(
+    VERSION_PLAIN < VERSION_VALUES && VERSION_VALUES < VERSION,
+    "a number that was given says the same for ever"
+);
 
 impl Edit {
     /// What a reader must know to read it. Who adds anything to what edits may be adds a number here.
     pub fn version(&self) -> u32 {
         let is_new = |file: &FileMeta| !file.values.is_empty();
         let of_tables = |tables: &[TableEntry]| tables.iter().any(|table| table.files.iter().any(is_new));
-        let is_new = match self {
+        let has_values = match self {
+            Self::Feed(..) => return VERSION,
+            Self::Snapshot(snapshot) if !snapshot.feed.is_usual() => return VERSION,
             Self::Snapshot(snapshot) => {
                 of_tables(&snapshot.tables) || snapshot.savepoints.iter().any(|kept| of_tables(&kept.tables))
             }
@@ -27,6 +35,6 @@ impl Edit {
             Self::Rollback(rollback) => of_tables(&rollback.tables),
             Self::DropTable(_) | Self::DropSavepoint(_) => false,
         };
-        if is_new { VERSION } else { VERSION_PLAIN }
+        if has_values { VERSION_VALUES } else { VERSION_PLAIN }
     }
 }

@@ -39,6 +39,7 @@ impl VersionSetGuard<'_> {
             next_table: self.next_table,
             log: self.log,
             rolled_back: self.rolled_back,
+            feed: self.feed.clone(),
             tables: tables.collect(),
             savepoints: savepoints.collect(),
         }

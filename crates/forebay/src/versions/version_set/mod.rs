@@ -15,7 +15,7 @@ use forebay_env::sync::atomic::Ordering;
 use forebay_env::yield_point;
 use forebay_layouts::{Applied, DataFile, NodeKey, Outcome, Rebased, TableVersion};
 use forebay_store::WriteBuffer;
-use forebay_store::manifest::{Change, Edit, LogMark, Manifest};
+use forebay_store::manifest::{Change, Edit, Feed, LogMark, Manifest};
 
 use crate::versions::{RetainedSegment, Savepoint, State, TableState, Tables, Versions};
 
@@ -43,6 +43,8 @@ pub(crate) struct VersionSet {
     pub(crate) rollbacks: u64,
     /// The number of the last one ever; 0 where there was none.
     pub(crate) rolled_back: u64,
+    /// What is said of the feed of changes.
+    pub(crate) feed: Feed,
 }
 
 /// The version set, locked. What needs the lock is a method of this.
@@ -254,8 +256,7 @@ impl VersionSetGuard<'_> {
     ) -> LogMark {
         let tables = state.tables.iter().map(|(id, table)| versions.get(id).unwrap_or(&table.version));
         let first_needed = tables.filter_map(|version| Some(version.resident()?.first_segment)).min();
-        let keep_bytes = self.versions.context.options.keep_changes_bytes;
-        self.log_after(first_needed, pending.flushed.as_ref(), keep_bytes)
+        self.log_after(first_needed, pending.flushed.as_ref(), self.feed.keep_bytes)
     }
 
     /// What passes with the process, and leaves the log as it is, takes no edit of the manifest.
@@ -270,8 +271,12 @@ impl VersionSetGuard<'_> {
             self.versions.context.sync_dir()?;
         }
         self.versions.sync_retained(&log)?;
-        change.log = (log != self.log || self.log_is_ahead).then_some(log);
-        self.append(&Edit::Change(std::mem::take(change)))?;
+        let log = (log != self.log || self.log_is_ahead).then_some(log);
+        let change = Edit::Change(Change { log, ..std::mem::take(change) });
+        if pending.is_beside_log {
+            self.part_lineage()?;
+        }
+        self.append(&change)?;
         self.log_is_ahead = false;
         Ok(())
     }

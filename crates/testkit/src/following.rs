@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use forebay::{Error, Follower, Result, StreamEnd};
 
 use crate::recovered::remove_all;
-use crate::{Harness, Model, Multiset, Suffix, Tripping};
+use crate::{Harness, Merging, Model, Multiset, Suffix, Tripping};
 
 impl Harness {
     /// Lets the follower catch up, and makes one where there is none. Every other time it is a copy from then on: returns
@@ -44,7 +44,8 @@ impl Harness {
         let [trip, other] = [0; 2].map(|_| self.config.trip.clone());
         let mut follower =
             Follower::open(dir, self.config.options(&self.env))?.merge_rule(Tripping(Suffix, trip));
-        for merging in self.config.merging.into_iter().filter(|merging| merging.has_states()) {
+        // Of tables, and of the cube and the windows.
+        for merging in [Merging::Tally, Merging::Bag] {
             follower = follower.aggregator(Tripping(Multiset(merging), other.clone()));
         }
         let mut stream = self.db().stream_changes(since, Vec::new())?;

@@ -10,6 +10,7 @@ fn main() -> Result<(), String> {
     let rocksdb = version(&lock, "librocksdb-sys")?;
     let (_, rocksdb) = rocksdb.split_once('+').ok_or("librocksdb-sys does not tell RocksDB's version")?;
     println!("cargo:rustc-env=ROCKSDB_VERSION={rocksdb}");
+    println!("cargo:rustc-env=REDB_VERSION={}", version(&lock, "redb")?);
     println!("cargo:rustc-env=FJALL_VERSION={}", version(&lock, "fjall")?);
     Ok(())
 }

@@ -31,6 +31,8 @@ pub struct Setup {
     pub ordered: bool,
     /// Whether values are counts that are added to: see [`Engine::add`].
     pub adds: bool,
+    /// Whether there are transactions that read and write: see [`Engine::transactor`].
+    pub transacts: bool,
     /// Keys are all of this length.
     pub key_bytes: usize,
     /// Values are all of this length.

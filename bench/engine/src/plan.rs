@@ -66,6 +66,7 @@ impl Plan {
             sync_interval: SYNC_INTERVAL,
             ordered: workload.ordered,
             adds: workload.adds(),
+            transacts: workload.transacts(),
             key_bytes: workload.key_bytes,
             value_bytes: workload.value_bytes,
             records_expected: workload.records_expected(),

@@ -10,6 +10,13 @@ pub trait Combine: Send + Sync {
     /// Appends to `out` the fold of a newer operand into an older operand or value of `key`.
     fn fold(&self, key: &[u8], newer: &[u8], older: &[u8], out: &mut Vec<u8>);
 
+    /// Whether an open record is folded into this older one. Where it is not, what is older counts no more, and the
+    /// newer one is decided.
+    #[inline]
+    fn joins(&self, _newer: &[u8], _older: &[u8]) -> bool {
+        true
+    }
+
     /// Whether puts are states, which merge with all older ones, rather than values that hide them.
     fn merges_puts(&self) -> bool {
         false
@@ -83,6 +90,10 @@ impl<C: Combine + ?Sized> Combine for std::sync::Arc<C> {
         (**self).fold(key, newer, older, out);
     }
     #[inline]
+    fn joins(&self, newer: &[u8], older: &[u8]) -> bool {
+        (**self).joins(newer, older)
+    }
+    #[inline]
     fn merges_puts(&self) -> bool {
         (**self).merges_puts()
     }
@@ -142,6 +153,17 @@ pub struct Fold {
 }
 
 impl Fold {
+    /// An empty one, which keeps the value in this memory.
+    pub fn within(mut memory: Vec<u8>) -> Self {
+        memory.clear();
+        Self { kind: None, value: memory, spare: Vec::new() }
+    }
+
+    /// The memory that the value is in.
+    pub fn into_memory(self) -> Vec<u8> {
+        self.value
+    }
+
     /// Forgets the last key.
     pub fn clear(&mut self) {
         self.kind = None;
@@ -157,6 +179,7 @@ impl Fold {
             }
             Some(kind) if rule.is_open(kind) => match record.kind {
                 Kind::Delete => self.kind = Some(rule.decided()),
+                _ if !rule.joins(&self.value, record.value) => self.kind = Some(rule.decided()),
                 older => {
                     self.merge(rule, record);
                     self.kind = Some(older);
@@ -183,6 +206,18 @@ impl Fold {
     pub fn into_value(self) -> Option<Vec<u8>> {
         debug_assert!(self.kind != Some(Kind::Pointer), "the way to a value is not the value");
         (self.kind? != Kind::Delete).then_some(self.value)
+    }
+
+    /// Whether the key has a value, if all records of it that can matter were added.
+    #[inline]
+    pub fn has_value(&self) -> bool {
+        debug_assert!(self.kind != Some(Kind::Pointer), "the way to a value is not the value");
+        self.kind.is_some_and(|kind| kind != Kind::Delete)
+    }
+
+    /// How much memory it holds.
+    pub fn memory_bytes(&self) -> usize {
+        self.value.capacity() + self.spare.capacity()
     }
 
     /// The way to the key's value, where that stands in a value file.

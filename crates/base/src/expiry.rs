@@ -20,6 +20,14 @@ pub fn after(now: u64, milliseconds: u64) -> u64 {
     now.saturating_add(milliseconds)
 }
 
+/// When the window ends that this moment lies in, of windows of so many milliseconds since 1970.
+pub fn window_end(now: u64, milliseconds: u64) -> u64 {
+    let windows = now / milliseconds.max(1);
+    let end = windows.saturating_add(1).saturating_mul(milliseconds.max(1));
+    debug_assert!(end > now || end == NEVER, "a window ends behind all that lies in it");
+    end
+}
+
 /// Appends what is stored for a value.
 pub fn join(value: &[u8], expiry: u64, out: &mut Vec<u8>) {
     let start = out.len();
@@ -51,5 +59,13 @@ mod tests {
         assert_eq!(after(5, 7), 12);
         assert_eq!(after(5, u64::MAX), NEVER);
         assert_eq!(after(0, NEVER), NEVER);
+        assert_eq!(window_end(5, NEVER), NEVER);
+    }
+
+    #[test]
+    fn windows_follow_one_another() {
+        let ends = [0, 9, 10, 19, 20].map(|now| window_end(now, 10));
+        assert_eq!(ends, [10, 10, 20, 20, 30]);
+        assert_eq!(window_end(NEVER - 1, 10), NEVER);
     }
 }

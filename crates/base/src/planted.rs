@@ -88,6 +88,12 @@ pub const BUGS: &[Bug] = &[
         "what others append between the last look and the commit is not held against what was read",
     ),
     bug(
+        "count-remembered-too-long",
+        Seeds,
+        "keys are counted exactly",
+        "what was counted counts on, though there are newer records in write buffers",
+    ),
+    bug(
         "cut-not-vouched",
         Seeds,
         "damage is told",
@@ -166,6 +172,12 @@ pub const BUGS: &[Bug] = &[
         "a name whose sync has failed is taken for durable by the next opening",
     ),
     bug(
+        "operands-join-any-life",
+        Seeds,
+        "entries expire, filters drop, and neither uncovers anything",
+        "an operand is merged into an entry that expires at another time",
+    ),
+    bug(
         "os-not-written",
         Seeds,
         "Os survives a crash of the process",
@@ -219,6 +231,12 @@ pub const BUGS: &[Bug] = &[
         Seeds,
         "Disk survives a power loss",
         "the log says that records are durable and syncs nothing",
+    ),
+    bug(
+        "time-not-kept",
+        Seeds,
+        "what has expired stays so, however the clock is set",
+        "the manifest does not say how late it is",
     ),
     bug(
         "values-not-synced",

@@ -36,7 +36,9 @@ impl Told {
                 (0, &key[..], Slice::lent(value), expiry_milliseconds.unwrap_or(0))
             }
             Operation::Delete { key } => (1, &key[..], Slice::NONE, 0),
-            Operation::Merge { key, operand } => (2, &key[..], Slice::lent(operand), 0),
+            Operation::Merge { key, operand, expiry_milliseconds } => {
+                (2, &key[..], Slice::lent(operand), expiry_milliseconds.unwrap_or(0))
+            }
             Operation::DeleteRange { low, high: Some(high) } => (3, &low[..], Slice::lent(high), 0),
             Operation::DeleteRange { low, high: None } => (3, &low[..], Slice::NONE, 0),
             _ => (-1, &[][..], Slice::NONE, 0),

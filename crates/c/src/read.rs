@@ -16,12 +16,14 @@ fallible! { ErrorOut<'_>;
         key: &[u8] [key_bytes],
         value_bytes: Out<'_, usize>,
     ) -> *mut c_char {
+        let give = |value: &[u8]| (value.len(), given(value));
         let found = match snapshot {
-            Some(snapshot) => snapshot.0.get(table, key),
-            None => table.as_ref().get(key),
+            Some(snapshot) => snapshot.0.get_with(table, key, give),
+            None => table.as_ref().get_with(key, give),
         }?;
-        put(value_bytes, found.as_ref().map_or(0, Vec::len));
-        Ok(found.map_or(std::ptr::null_mut(), |value| given(&value)))
+        let (bytes, value) = found.unwrap_or((0, std::ptr::null_mut()));
+        put(value_bytes, bytes);
+        Ok(value)
     }
 
     fn forebay_table_multi_get(
@@ -32,15 +34,16 @@ fallible! { ErrorOut<'_>;
         count: usize,
     ) -> bool {
         let keys = bytes_of(&keys, "a key")?;
-        let found = match snapshot {
-            Some(snapshot) => snapshot.0.multi_get(table, &keys),
-            None => table.as_ref().multi_get(&keys),
+        let (mut bytes, mut places) = (Vec::new(), Vec::with_capacity(count));
+        match snapshot {
+            Some(snapshot) => snapshot.0.multi_get_into(table, &keys, &mut bytes, &mut places),
+            None => table.as_ref().multi_get_into(&keys, &mut bytes, &mut places),
         }?;
-        if found.len() != count {
+        if places.len() != count {
             return Err(Error::bug("a lookup of many keys answered as many others"));
         }
-        for (value, room) in found.iter().zip(values) {
-            room.write(value.as_ref().map_or(Slice::NONE, |value| Slice::given(value)));
+        for (place, room) in places.into_iter().zip(values) {
+            room.write(place.map_or(Slice::NONE, |place| Slice::given(&bytes[place])));
         }
         Ok(true)
     }

@@ -6,9 +6,9 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::args::Common;
 use crate::commands::{
-    aggregate, backup, backups, bench, changes, checkpoint, compact, completions, delete, describe, destroy,
-    dump, follow, get, layout, load, man, put, rescue, restore, rollback, savepoint, savepoints, scan,
-    simulate, stats, verify,
+    aggregate, alter, backup, backups, bench, changes, checkpoint, compact, completions, delete, describe,
+    destroy, dump, follow, get, layout, load, man, put, rescue, restore, rollback, savepoint, savepoints,
+    scan, simulate, stats, verify,
 };
 use crate::failure::Failure;
 
@@ -57,6 +57,7 @@ pub(crate) enum Command {
     Rescue(rescue::RescueArgs),
     Compact(compact::CompactArgs),
     Layout(layout::LayoutArgs),
+    Alter(alter::AlterArgs),
     Checkpoint(checkpoint::CheckpointArgs),
     Backup(backup::BackupArgs),
     Backups(backups::BackupsArgs),
@@ -90,6 +91,7 @@ pub(crate) fn run(line: &Cli) -> Result<(), Failure> {
         Command::Rescue(args) => rescue::run(args, &args.reading.of(common)),
         Command::Compact(args) => compact::run(args, &args.writing.of(common)),
         Command::Layout(args) => layout::run(args, &args.writing.of(common)),
+        Command::Alter(args) => alter::run(args, &args.writing.of(common)),
         Command::Checkpoint(args) => checkpoint::run(args, &args.writing.of(common)),
         Command::Backup(args) => backup::run(args, &args.writing.of(common)),
         Command::Backups(args) => backups::run(args, common),

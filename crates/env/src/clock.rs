@@ -2,9 +2,11 @@
 //!
 //! **Invariant:** `now` never goes back.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicU64, Ordering};
 
 /// What time it is.
 pub trait Clock: Send + Sync {
@@ -40,6 +42,44 @@ impl Clock for RealClock {
 
     fn unix_milliseconds(&self) -> u64 {
         SystemTime::UNIX_EPOCH.elapsed().map_or(0, |since| since.as_millis() as u64)
+    }
+}
+
+/// A clock whose wall time never goes back either. Where the wall clock behind it is set back, time goes on from where it
+/// was, as fast as [`now`](Clock::now).
+pub struct SteadyClock {
+    clock: Arc<dyn Clock>,
+    /// By how many milliseconds the wall time is ahead of `now`: the most that ever was seen.
+    ahead: AtomicU64,
+}
+
+impl SteadyClock {
+    /// By this clock.
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        Self { clock, ahead: AtomicU64::new(0) }
+    }
+
+    /// From now on it is no earlier than this, in milliseconds since 1970.
+    pub fn raise(&self, unix_milliseconds: u64) {
+        let now = self.clock.now().as_millis() as u64;
+        self.ahead.fetch_max(unix_milliseconds.saturating_sub(now), Ordering::Relaxed);
+    }
+}
+
+impl Clock for SteadyClock {
+    fn now(&self) -> Duration {
+        self.clock.now()
+    }
+
+    fn unix_milliseconds(&self) -> u64 {
+        // In this order: what passes between the two must not count as time that the wall clock is ahead.
+        let wall = self.clock.unix_milliseconds();
+        let now = self.clock.now().as_millis() as u64;
+        let (ahead, seen) = (wall.saturating_sub(now), self.ahead.load(Ordering::Relaxed));
+        let most =
+            if ahead > seen { self.ahead.fetch_max(ahead, Ordering::Relaxed).max(ahead) } else { seen };
+        debug_assert!(most >= ahead, "it is never behind the wall clock");
+        now.saturating_add(most)
     }
 }
 

@@ -43,10 +43,10 @@ use sync::{Arc, Mutex};
 
 pub use arena::{Appender, Arena};
 pub use buffer::AlignedBuf;
-pub use clock::{Clock, ManualClock, RealClock};
+pub use clock::{Clock, ManualClock, RealClock, SteadyClock};
 pub use filed::{Attic, in_pages};
 pub use fs::{Access, File, FileLock, FileSystem, LockMode};
-pub use jobs::{Handle, Jobs, Machine, Step, yield_point};
+pub use jobs::{Executor, ExecutorState, Handle, Haste, Jobs, Machine, Step, yield_point};
 pub use kernel::{FiledWords, prefetch};
 pub use page_frames::{PageFrame, PageFrames};
 pub use rng::Rng;

@@ -3,7 +3,7 @@
 use crate::clock::RealClock;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Arc, spawn};
-use crate::{Arena, Jobs, Machine, Step};
+use crate::{Arena, Executor, Jobs, Machine, Step};
 
 const SCHEDULES: usize = 50_000;
 
@@ -27,9 +27,21 @@ impl Machine for Echo {
 
 #[test]
 fn no_wake_is_lost() {
+    check_wakes(|| Jobs::threads(Arc::new(RealClock::new())));
+}
+
+#[test]
+fn no_wake_is_lost_on_an_executor() {
+    check_wakes(|| {
+        let clock = Arc::new(RealClock::new());
+        Executor::new(1, Arc::<RealClock>::clone(&clock)).jobs("owner", clock)
+    });
+}
+
+fn check_wakes(jobs: fn() -> Jobs) {
     shuttle::check_random(
-        || {
-            let jobs = Jobs::threads(Arc::new(RealClock::new()));
+        move || {
+            let jobs = jobs();
             let flags = [0, 1, 2].map(|_| Arc::new(AtomicBool::new(false)));
             let handles = [0, 1].map(|index| {
                 let (told, tells) = (Arc::clone(&flags[index]), Arc::clone(&flags[index + 1]));

@@ -1,10 +1,12 @@
 //! Tests of the small parts: buffers, clock, random numbers, and the Env as a whole.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::sync::Mutex;
-use crate::{Access, AlignedBuf, Clock, Env, ManualClock, Rng};
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::{Access, AlignedBuf, Clock, Env, ManualClock, Rng, SteadyClock};
 
 #[test]
 fn buffers_are_aligned_and_zero() {
@@ -69,6 +71,33 @@ fn clocks() {
     let env = Env::real();
     let before = env.clock.now();
     assert!(env.clock.now() >= before && env.clock.unix_milliseconds() > 1_600_000_000_000);
+}
+
+#[test]
+fn a_steady_clock_goes_on_where_the_wall_clock_is_set_back() {
+    struct Wall(Arc<ManualClock>, AtomicU64);
+    impl Clock for Wall {
+        fn now(&self) -> Duration {
+            self.0.now()
+        }
+        fn unix_milliseconds(&self) -> u64 {
+            self.1.load(Ordering::Relaxed)
+        }
+    }
+    let manual = Arc::new(ManualClock::new());
+    let wall = Arc::new(Wall(Arc::clone(&manual), AtomicU64::new(1_000_000)));
+    let clock = SteadyClock::new(wall.clone());
+    assert_eq!(clock.unix_milliseconds(), 1_000_000);
+    wall.1.store(500, Ordering::Relaxed);
+    manual.advance(Duration::from_millis(7));
+    assert_eq!(clock.unix_milliseconds(), 1_000_007, "it goes on");
+    wall.1.store(2_000_000, Ordering::Relaxed);
+    assert_eq!(clock.unix_milliseconds(), 2_000_000, "it follows");
+    clock.raise(1_500_000);
+    assert_eq!(clock.unix_milliseconds(), 2_000_000);
+    clock.raise(3_000_000);
+    assert_eq!(clock.unix_milliseconds(), 3_000_000);
+    assert_eq!(clock.now(), manual.now());
 }
 
 #[test]

@@ -7,6 +7,8 @@ use forebay_env::sync::RwLock;
 
 use crate::background::Background;
 use crate::context::Context;
+#[cfg(feature = "async")]
+use crate::deferred::Deferred;
 use crate::history::History;
 use crate::memory::MemoryShares;
 use crate::relayout::Relayout;
@@ -23,6 +25,8 @@ pub(crate) struct Engine {
     pub(crate) background: Arc<Background>,
     pub(crate) history: History,
     pub(crate) relayout: Relayout,
+    #[cfg(feature = "async")]
+    pub(crate) deferred: Arc<Deferred>,
     /// Held for reading by writes and drops that follow what a declaration's table says, and for writing by what changes
     /// that.
     pub(crate) declared: RwLock<()>,
@@ -41,6 +45,8 @@ impl Engine {
         let relayout = Relayout::new(&versions, &space, &memory, &writer, &background);
         Self {
             context: Arc::clone(&versions.context),
+            #[cfg(feature = "async")]
+            deferred: Arc::new(Deferred::new(&versions.context)),
             holders: Arc::strong_count(&versions),
             versions,
             space,

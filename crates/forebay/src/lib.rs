@@ -37,6 +37,8 @@ mod api;
 mod background;
 mod changes;
 mod context;
+#[cfg(feature = "async")]
+mod deferred;
 mod engine;
 #[cfg(doctest)]
 mod examples;
@@ -44,6 +46,7 @@ mod history;
 mod memory;
 mod open;
 mod options;
+mod pool;
 mod read;
 mod relayout;
 pub mod simulate;
@@ -56,10 +59,13 @@ pub use api::{
     Aggregating, Aggregator, AggregatorScan, AggregatorSnapshot, Applied, Backup, Backups, Batch,
     ChangeServer, Cube, CubeBatch, CubeBuilder, CubeScan, CubeSnapshot, Database, Description, Expired,
     Follower, GroupFiles, KeyBounds, MergeRule, OrderedTable, Period, Rescue, RescueReport, RescuedTable,
-    Scan, Snapshot, Stats, StreamEnd, Table, TableBuilder, TableDescription, TableStats, Taken, Tiers,
-    Transaction, Until, ValueStats, Windows, WindowsBatch, WindowsBuilder, WindowsScan, WindowsSnapshot,
+    Scan, Scanned, Snapshot, Stats, StreamEnd, Table, TableBuilder, TableDescription, TableStats, Taken,
+    Tiers, Transaction, Until, ValueStats, Windows, WindowsBatch, WindowsBuilder, WindowsScan,
+    WindowsSnapshot,
 };
 pub use changes::{Change, ChangeBatch, ChangeStream, Changes, Operation, requested_position};
+#[cfg(feature = "async")]
+pub use deferred::Pending;
 pub use forebay_base::codec::Codec;
 pub use forebay_base::{Error, Result, limits};
 pub use forebay_buffer_tree::TreeOptions;
@@ -71,6 +77,7 @@ pub use history::{Checkpoint, CheckpointFile, SavepointStats};
 pub use memory::Memory;
 pub use open::{Damage, Dumped, DumpedEntry, VerifyReport};
 pub use options::Options;
+pub use pool::{Pool, PoolStats, PooledStats};
 pub use read::{Approximation, Cursor, Nearest};
 pub use space::TableSpaceStats;
 pub use versions::SnapshotStats;
@@ -102,6 +109,9 @@ mod documents {
     struct Cubes;
     #[doc = include_str!("../../../docs/guide/transactions.md")]
     struct Transactions;
+    #[cfg(feature = "async")]
+    #[doc = include_str!("../../../docs/guide/async.md")]
+    struct Awaiting;
 }
 
 /// Group-by: functions whose partial results merge in any order, and what keeps a state for every key.

@@ -1,5 +1,7 @@
 //! Options of a database: plain data, validated when it is opened. Units are the last word of a name.
 
+mod division;
+
 use std::time::Duration;
 
 use forebay_base::{Error, Result};
@@ -7,10 +9,14 @@ use forebay_env::Env;
 use forebay_layouts::Layout;
 use forebay_store::log::Durability;
 
+use crate::pool::Pool;
+pub(crate) use division::Division;
+
 /// How to open a database.
 #[derive(Clone, Debug)]
 pub struct Options {
-    pub(crate) memory_limit_bytes: u64,
+    pub(crate) memory_limit_bytes: Option<u64>,
+    pub(crate) pool: Option<Pool>,
     pub(crate) write_buffer_bytes: Option<u64>,
     pub(crate) write_buffers: Option<usize>,
     pub(crate) background_threads: Option<usize>,
@@ -46,7 +52,8 @@ impl Default for Options {
     /// 256 MiB of memory, [`Durability::Os`], a background sync every 100 ms, created if missing.
     fn default() -> Self {
         Self {
-            memory_limit_bytes: 256 << 20,
+            memory_limit_bytes: None,
+            pool: None,
             write_buffer_bytes: None,
             write_buffers: None,
             background_threads: None,
@@ -87,8 +94,10 @@ impl Buffers {
 const WRITE_BUFFERS: (usize, u64) = (2, 4);
 /// Beside tables that keep records in memory, which take a quarter of the limit.
 const MANY_WRITE_BUFFERS: (usize, u64) = (3, 8);
+/// What a database may take unless that is said.
+const MEMORY_LIMIT_BYTES: u64 = 256 << 20;
 /// The least memory a database works in.
-const MEMORY_LIMIT_BYTES_MIN: u64 = 1 << 20;
+pub(crate) const MEMORY_LIMIT_BYTES_MIN: u64 = 1 << 20;
 /// The largest write buffer: places in it are 32-bit numbers.
 const WRITE_BUFFER_BYTES_MAX: u64 = 2 << 30;
 /// The most threads that compact. Each has a bit in a word that says who has nothing to do.
@@ -146,7 +155,15 @@ impl Options {
     /// of its own length, and the page search of very many lists. Flushed buffers that only snapshots see move to files
     /// without names when they do not fit.
     pub fn memory_limit(mut self, bytes: u64) -> Self {
-        self.memory_limit_bytes = bytes;
+        self.memory_limit_bytes = Some(bytes);
+        self
+    }
+
+    /// Takes memory and threads from a pool, which several databases share, instead of a
+    /// [`memory_limit`](Self::memory_limit) and [`background_threads`](Self::background_threads) of its own: giving
+    /// either besides is an error. A [`write_buffer`](Self::write_buffer) that is given is the longest that one gets.
+    pub fn pool(mut self, pool: &Pool) -> Self {
+        self.pool = Some(pool.clone());
         self
     }
 
@@ -299,14 +316,26 @@ impl Options {
         self.durability.unwrap_or(if self.log { Durability::default() } else { Durability::Memory })
     }
 
-    pub(crate) fn validate(&self) -> Result<()> {
-        if self.memory_limit_bytes < MEMORY_LIMIT_BYTES_MIN {
+    /// What the database may take; in a pool what one of several busy ones usually does.
+    pub(crate) fn memory_limit_bytes(&self) -> u64 {
+        let usual = self.pool.as_ref().map_or(MEMORY_LIMIT_BYTES, Pool::usual_share_bytes);
+        self.memory_limit_bytes.unwrap_or(usual)
+    }
+
+    fn validate_memory(&self) -> Result<()> {
+        let limit_bytes = self.memory_limit_bytes();
+        if self.pool.is_some() && (self.memory_limit_bytes.is_some() || self.background_threads.is_some()) {
+            return Err(Error::invalid(
+                "a pool has memory and threads for all its databases; leave out memory_limit and background_threads, or \
+                 pool",
+            ));
+        }
+        if limit_bytes < MEMORY_LIMIT_BYTES_MIN {
             return Err(Error::invalid(format!(
-                "memory_limit is {} bytes; at least {MEMORY_LIMIT_BYTES_MIN} are needed",
-                self.memory_limit_bytes
+                "memory_limit is {limit_bytes} bytes; at least {MEMORY_LIMIT_BYTES_MIN} are needed"
             )));
         }
-        let (buffers, beside_records) = (self.buffers(false), self.buffers(true));
+        let (buffers, beside_records) = (self.division().buffers(false), self.division().buffers(true));
         let (count, buffer) = (buffers.count, buffers.bytes);
         if count < 2 {
             return Err(Error::invalid(format!("write_buffers is {count}; at least 2 are needed")));
@@ -317,14 +346,18 @@ impl Options {
             )));
         }
         let total = buffers.total_bytes().max(beside_records.total_bytes());
-        if total > self.memory_limit_bytes / 4 * 3 {
+        if total > limit_bytes / 4 * 3 {
             return Err(Error::invalid(format!(
-                "write_buffers is {count} of {buffer} bytes each, too much for a memory_limit of {} bytes; raise the limit \
-                 to at least {}, or lower write_buffer",
-                self.memory_limit_bytes,
+                "write_buffers is {count} of {buffer} bytes each, too much for a memory_limit of {limit_bytes} bytes; raise \
+                 the limit to at least {}, or lower write_buffer",
                 total.div_ceil(3).saturating_mul(4)
             )));
         }
+        Ok(())
+    }
+
+    pub(crate) fn validate(&self) -> Result<()> {
+        self.validate_memory()?;
         if let Some(threads) =
             self.background_threads.filter(|threads| !(1..=BACKGROUND_THREADS_MAX).contains(threads))
         {
@@ -359,8 +392,9 @@ impl Options {
         if self.read_only && self.create_if_missing {
             return Err(Error::invalid("read_only and create_if_missing contradict each other; choose one"));
         }
+        let division = self.division();
         debug_assert!(
-            self.cache_bytes_min() + self.filter_bytes_min() <= self.reading_bytes(),
+            division.cache_bytes_min() + division.filter_bytes_min() <= division.reading_bytes(),
             "pages and filters both have what they have at least"
         );
         Ok(())
@@ -368,19 +402,7 @@ impl Options {
 
     /// The size of one write buffer that these options come to, in whole blocks, where all tables have this layout.
     pub fn buffer_bytes(&self, layout: Layout) -> u64 {
-        self.buffers(layout.keeps_in_memory()).bytes
-    }
-
-    /// The write buffers that these options come to, beside tables that keep records in memory or without any.
-    pub(crate) fn buffers(&self, beside_records: bool) -> Buffers {
-        let is_many = beside_records || self.write_buffer_bytes.is_some();
-        let (usual_count, part) = if is_many { MANY_WRITE_BUFFERS } else { WRITE_BUFFERS };
-        let count = self.write_buffers.unwrap_or(usual_count);
-        let usual = (self.memory_limit_bytes / part).min(WRITE_BUFFER_BYTES_MAX);
-        // More of them share what they would take in all.
-        let shorter = usual.saturating_mul(usual_count as u64) / count.max(usual_count) as u64;
-        let bytes = self.write_buffer_bytes.unwrap_or(shorter);
-        Buffers { count, bytes: bytes.checked_next_multiple_of(BLOCK_BYTES).unwrap_or(u64::MAX) }
+        self.division().buffers(layout.keeps_in_memory()).bytes
     }
 
     /// How many files are kept open, of what the process may have open where that is known.
@@ -389,78 +411,25 @@ impl Options {
         self.open_files_max.unwrap_or(part.clamp(OPEN_FILES_MIN, OPEN_FILES))
     }
 
-    /// Memory for what one transaction has read.
-    pub(crate) fn transaction_read_bytes(&self) -> u64 {
-        let usual = (self.memory_limit_bytes / TRANSACTION_READS_PART).max(TRANSACTION_READ_BYTES_MIN);
-        self.transaction_read_bytes.unwrap_or(usual)
+    /// Memory for what one transaction has read, where the database may take this much now.
+    pub(crate) fn transaction_read_bytes(&self, division: &Division) -> u64 {
+        self.transaction_read_bytes.unwrap_or(division.transaction_read_bytes())
     }
 
-    /// How many compactors there are.
+    /// How many compactors there are. Of a pool's threads each may work for one database.
     pub(crate) fn compactors(&self) -> usize {
-        self.background_threads.unwrap_or(BACKGROUND_THREADS_MIN)
+        let usual = self.pool.as_ref().map_or(BACKGROUND_THREADS_MIN, Pool::threads);
+        self.background_threads.unwrap_or(usual)
     }
 
     /// What is not given and depends on the machine is as it should be on one of this many cores: no more compactors than
-    /// there is memory for what each reads and writes.
+    /// there is memory for what each reads and writes. A pool was told.
     pub(crate) fn fit_to(&mut self, cores: usize) {
-        let roomy = usize::try_from(self.memory_limit_bytes / COMPACTOR_BYTES).unwrap_or(usize::MAX);
+        if self.pool.is_some() {
+            return;
+        }
+        let roomy = usize::try_from(self.memory_limit_bytes() / COMPACTOR_BYTES).unwrap_or(usize::MAX);
         let threads = cores.min(roomy).clamp(BACKGROUND_THREADS_MIN, BACKGROUND_THREADS_MAX);
         self.background_threads.get_or_insert(threads);
-    }
-
-    /// Memory for filters and cached pages: a third. Filters come first.
-    pub(crate) fn reading_bytes(&self) -> u64 {
-        self.memory_limit_bytes / 3
-    }
-
-    /// The least of that for cached pages.
-    pub(crate) fn cache_bytes_min(&self) -> u64 {
-        self.memory_limit_bytes / 48
-    }
-
-    /// The most of that for filters.
-    pub(crate) fn filter_bytes(&self) -> u64 {
-        self.reading_bytes() - self.cache_bytes_min()
-    }
-
-    /// The most of it where the order over one buffer takes this much.
-    pub(crate) fn filter_bytes_beside(&self, order_bytes: u64) -> u64 {
-        let buffers = self.buffers(false);
-        let writing = buffers.total_bytes() + (buffers.count as u64 + 1) * order_bytes;
-        let others = writing + self.merge_bytes() + self.cache_bytes_min();
-        let left = self.memory_limit_bytes.saturating_sub(others);
-        self.filter_bytes().min(left).max(self.filter_bytes_min())
-    }
-
-    /// What filters may take in any case: a sixteenth.
-    pub(crate) fn filter_bytes_min(&self) -> u64 {
-        self.memory_limit_bytes / 16
-    }
-
-    /// Memory that only writing needs: all buffers but the active one, and the order of their records.
-    pub(crate) fn idle_bytes(&self, buffers: Buffers) -> u64 {
-        let spare = (buffers.count as u64).saturating_sub(1) * buffers.bytes;
-        spare + buffers.total_bytes() / 2
-    }
-
-    /// Memory for records that tables keep in memory, of all of them: two write buffers, one of which comes at any
-    /// moment. It is taken from that for reading.
-    pub(crate) fn resident_bytes(&self) -> u64 {
-        (2 * self.buffers(true).bytes).min(self.memory_limit_bytes / 4)
-    }
-
-    /// How much a manifest grows at least before it is rewritten: it is all read when the database is opened.
-    pub(crate) fn manifest_growth_bytes_min(&self) -> u64 {
-        self.memory_limit_bytes / 256
-    }
-
-    /// Memory for reading lists in merges: a sixteenth, but no more than is of use.
-    pub(crate) fn merge_bytes(&self) -> u64 {
-        (self.memory_limit_bytes / 16).min(MERGE_BYTES_MAX * self.compactors() as u64)
-    }
-
-    /// What one compactor has of it.
-    pub(crate) fn job_bytes(&self) -> usize {
-        (self.merge_bytes() / self.compactors() as u64) as usize
     }
 }

@@ -156,6 +156,8 @@ const VERSION_EXPIRY: u8 = 3;
 const VERSION_APART: u8 = 4;
 /// As version 4, where 0 is for no value kept apart: of a table whose states may be deleted.
 const VERSION_DELETES: u8 = 5;
+/// As version 5, of a table of operands whose entries expire. Older builds would merge the expiries, too.
+const VERSION_LIVES: u8 = 6;
 /// Merging costs 4 / (A - 1) bytes for each that is written.
 const SPACE_AMPLIFICATION_MIN: f64 = 1.25;
 /// A table is gone round twice within it.
@@ -277,6 +279,7 @@ impl TableOptions {
         let says_space = self.max_space_amplification.is_some() || self.reclaim_interval.is_some();
         let mut out = vec![match (self.apart_bytes_min, self.time_to_live, says_space) {
             _ if matches!(rule, RuleName::DeletableStates(_)) => VERSION_DELETES,
+            (_, Some(_), _) if matches!(rule, RuleName::Operands(_)) => VERSION_LIVES,
             (Some(_), ..) => VERSION_APART,
             (None, Some(_), _) => VERSION_EXPIRY,
             (None, None, true) => VERSION_SPACE,
@@ -303,10 +306,10 @@ impl TableOptions {
     /// Refuses what a newer build has encoded. The file is [named](Error::read_from) by who has read it.
     pub(crate) fn check_version(bytes: &[u8]) -> Result<()> {
         match bytes.first() {
-            Some(&version) if version > VERSION_DELETES => Err(Error::NewerFormat {
+            Some(&version) if version > VERSION_LIVES => Err(Error::NewerFormat {
                 file: PathBuf::new(),
                 version: version.into(),
-                known: VERSION_DELETES.into(),
+                known: VERSION_LIVES.into(),
             }),
             _ => Ok(()),
         }
@@ -315,7 +318,7 @@ impl TableOptions {
     /// Reads [`encode`](Self::encode)'s bytes, of options that are valid; the tree's options come from its table version.
     pub fn decode(bytes: &[u8], tree: TreeOptions) -> Option<(Self, RuleName)> {
         let mut from = Reader::new(bytes);
-        let version = from.u8().filter(|version| (VERSION..=VERSION_DELETES).contains(version))?;
+        let version = from.u8().filter(|version| (VERSION..=VERSION_LIVES).contains(version))?;
         let layout = Layout::decode(&mut from)?;
         let codec = Codec::from_byte(from.u8()?)?;
         let filter_bits_per_key = u32::try_from(from.varint()?).ok()?;
@@ -332,9 +335,12 @@ impl TableOptions {
             VERSION_APART.. => Some(from.varint()?).filter(|&milliseconds| milliseconds > 0).map(ttl_of),
             _ => None,
         };
+        if (time_to_live.is_some() && matches!(rule, RuleName::Operands(_))) != (version == VERSION_LIVES) {
+            return None;
+        }
         let apart_bytes_min = match version {
             VERSION_APART => Some(u32::try_from(from.varint()?).ok()?),
-            VERSION_DELETES => Some(u32::try_from(from.varint()?).ok()?).filter(|&bytes| bytes > 0),
+            VERSION_DELETES.. => Some(u32::try_from(from.varint()?).ok()?).filter(|&bytes| bytes > 0),
             _ => None,
         };
         let max_space_amplification = Some(most).filter(|&most| most != 0.0);
@@ -397,5 +403,19 @@ mod tests {
                 assert_eq!(TableOptions::decode(&bytes, options.tree), None);
             }
         }
+    }
+
+    /// Builds that merge operands as they are stored refuse the version.
+    #[test]
+    fn options_of_operands_that_expire_have_a_version_of_their_own() {
+        let mut options = TableOptions::new(Layout::wb_tree(), 1 << 20);
+        options.time_to_live = Some(Duration::MAX);
+        let rule = RuleName::Operands("add/1".into());
+        let bytes = options.encode(&rule);
+        assert_eq!(bytes[0], VERSION_LIVES);
+        assert_eq!(TableOptions::decode(&bytes, options.tree), Some((options, rule)));
+        let older = [&[VERSION_EXPIRY], &bytes[1..]].concat();
+        assert_eq!(TableOptions::decode(&older, options.tree), None);
+        assert_eq!(options.encode(&RuleName::None)[0], VERSION_EXPIRY);
     }
 }

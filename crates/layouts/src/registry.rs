@@ -12,7 +12,7 @@ use crate::convert::{runs_of, tree_of};
 use crate::files::{DataFile, Fragment, ResidentBudget, Restored, Store, TableContext, malformed};
 use crate::inventory::{Keys, ListModel};
 use crate::options::{Layout, TableOptions};
-use crate::rule::{RuleName, TableRule};
+use crate::rule::{Life, RuleName, TableRule};
 use crate::run_set::{RunSet, RunSetTable, SimulatedRuns};
 use crate::seam::TableVersion;
 use crate::simulation::Simulated;
@@ -52,7 +52,8 @@ pub fn restore(
 ) -> Result<(TableOptions, Arc<TableRule>, Arc<dyn TableVersion>)> {
     let (options, rule) = read_options(version, options)?;
     let shared = shared.filter(|shared| *shared.name() == rule).cloned();
-    let rule = shared.unwrap_or_else(|| TableRule::new(rule));
+    let life = if options.time_to_live.is_some() { Life::Timed } else { Life::Endless };
+    let rule = shared.unwrap_or_else(|| TableRule::new(rule, life));
     let context = TableContext::new(store(&options), Arc::clone(&rule), merge_memory_bytes);
     let mut restored = Restored::new(context, find);
     let version: Arc<dyn TableVersion> = match options.layout {
@@ -91,6 +92,21 @@ pub fn convert(
         }
         Layout::RunSet(policy) => Arc::new(RunSetTable::new(set.under(policy, below), options.tree, context)),
     })
+}
+
+/// The same records under other options of the same layout, by which all further work goes. `store` makes new files.
+pub fn alter(
+    version: &dyn TableVersion,
+    options: &TableOptions,
+    store: Store,
+) -> Result<Arc<dyn TableVersion>> {
+    let version: &dyn Any = version;
+    if let Some(WbTree { tree, context, .. }) = version.downcast_ref() {
+        return Ok(Arc::new(WbTree::new(tree.with_options(options.tree)?, context.with_store(store))));
+    }
+    let RunSetTable { set, context, .. } = version.downcast_ref().ok_or_else(malformed)?;
+    let set = set.with_file_bytes(options.tree.node_bytes);
+    Ok(Arc::new(RunSetTable::new(set, options.tree, context.with_store(store))))
 }
 
 /// A table of these options that nobody fills.

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use forebay_base::expiry;
 use forebay_base::wire::{Reader, put_bytes};
-use forebay_base::{Combine, Error, LastWriterWins, Result};
+use forebay_base::{Combine, Error, LastWriterWins, Result, planted};
 use forebay_env::guest;
 use forebay_store::ValueFiles;
 
@@ -67,6 +67,15 @@ impl RuleName {
     }
 }
 
+/// Whether values of a table end with their expiry.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Life {
+    /// They do not.
+    Endless,
+    /// They do.
+    Timed,
+}
+
 /// A rule's code.
 #[derive(Clone)]
 pub struct Rule {
@@ -74,6 +83,7 @@ pub struct Rule {
     merges_puts: bool,
     deletes_states: bool,
     keeps_length: bool,
+    life: Life,
     guest: Guest,
     filter: Option<(Filter, Guest)>,
     /// What has expired by then goes; `None` where values say nothing of that.
@@ -95,10 +105,11 @@ pub enum Keep {
 pub type Filter = Arc<dyn Fn(&[u8], &[u8]) -> Keep + Send + Sync>;
 
 impl Rule {
-    fn new(code: Arc<dyn Combine>, name: &RuleName, guest: Guest) -> Self {
+    fn new(code: Arc<dyn Combine>, name: &RuleName, life: Life, guest: Guest) -> Self {
         let (merges_puts, keeps_length) = (code.merges_puts(), code.keeps_length());
         let deletes_states = matches!(name, RuleName::DeletableStates(_));
-        Self { code, merges_puts, deletes_states, keeps_length, guest, filter: None, now: None, values: None }
+        let (filter, now, values) = (None, None, None);
+        Self { code, merges_puts, deletes_states, keeps_length, life, guest, filter, now, values }
     }
 
     /// The same for values that expire: what has by `now` goes where nothing older lies beneath.
@@ -114,6 +125,20 @@ impl Rule {
     /// The same without a filter.
     pub(crate) fn keeping_all(self) -> Self {
         Self { filter: None, now: None, ..self }
+    }
+}
+
+impl Rule {
+    /// What code of users gets of a stored value, and when that expires, if values do.
+    #[inline]
+    fn split<'a>(&self, stored: &'a [u8]) -> (&'a [u8], Option<u64>) {
+        match self.life {
+            Life::Endless => (stored, None),
+            Life::Timed => {
+                let (value, expiry) = expiry::split(stored);
+                (value, Some(expiry))
+            }
+        }
     }
 }
 
@@ -139,11 +164,18 @@ pub fn answered<T>(answer: Result<T>) -> Result<T> {
 impl Combine for Rule {
     fn fold(&self, key: &[u8], newer: &[u8], older: &[u8], out: &mut Vec<u8>) {
         let bytes = out.len();
-        let fold = || self.code.fold(key, newer, older, out);
+        let (value, expiry) = self.split(newer);
+        let fold = || self.code.fold(key, value, self.split(older).0, out);
         if guest::ask(|| self.guest.of_key(key), fold).is_none() {
             out.truncate(bytes);
-            out.extend_from_slice(newer);
+            return out.extend_from_slice(newer);
         }
+        expiry.iter().for_each(|expiry| out.extend_from_slice(&expiry.to_le_bytes()));
+    }
+    /// An operand goes into the entry that expires when it does: see `docs/internals/ttl.md`.
+    #[inline]
+    fn joins(&self, newer: &[u8], older: &[u8]) -> bool {
+        self.split(newer).1 == self.split(older).1 || planted::is("operands-join-any-life")
     }
     #[inline]
     fn merges_puts(&self) -> bool {
@@ -165,6 +197,9 @@ impl Combine for Rule {
     }
     #[inline]
     fn merge_in_place(&self, newer: &mut [u8], older: &[u8]) -> bool {
+        if self.life == Life::Timed {
+            return false;
+        }
         let asked = || format!("{} panicked", self.guest.0);
         guest::ask(asked, || self.code.merge_in_place(newer, older)).unwrap_or(true)
     }
@@ -191,6 +226,7 @@ impl Combine for Rule {
 /// A table's rule, shared by all versions of the table.
 pub struct TableRule {
     name: RuleName,
+    life: Life,
     rule: OnceLock<Rule>,
     /// What merges as the rule does until its code comes.
     stand_in: OnceLock<Rule>,
@@ -199,12 +235,12 @@ pub struct TableRule {
 
 impl TableRule {
     /// The rule of this name, whose code is still to come, unless it is none.
-    pub fn new(name: RuleName) -> Arc<Self> {
+    pub fn new(name: RuleName, life: Life) -> Arc<Self> {
         let rule = OnceLock::new();
         if name == RuleName::None {
-            let _ = rule.set(Rule::new(Arc::new(LastWriterWins), &name, Guest("no rule".into())));
+            let _ = rule.set(Rule::new(Arc::new(LastWriterWins), &name, life, Guest("no rule".into())));
         }
-        Arc::new(Self { name, rule, stand_in: OnceLock::new(), filter: OnceLock::new() })
+        Arc::new(Self { name, life, rule, stand_in: OnceLock::new(), filter: OnceLock::new() })
     }
 
     /// Its name.
@@ -215,12 +251,12 @@ impl TableRule {
     /// Takes the code of the rule for the table of this name, unless it is there already. It must be of the rule's
     /// name.
     pub fn provide(&self, code: Arc<dyn Combine>, table: &str) {
-        let _ = self.rule.set(Rule::new(code, &self.name, self.guest(table)));
+        let _ = self.rule.set(Rule::new(code, &self.name, self.life, self.guest(table)));
     }
 
     /// Takes code that merges as the rule does, for as long as nobody brings the rule's own.
     pub fn stand_in(&self, code: Arc<dyn Combine>, table: &str) {
-        let _ = self.stand_in.set(Rule::new(code, &self.name, self.guest(table)));
+        let _ = self.stand_in.set(Rule::new(code, &self.name, self.life, self.guest(table)));
     }
 
     fn guest(&self, table: &str) -> Guest {

@@ -28,6 +28,8 @@
 //! | a savepoint stays what it was; a rollback is whole | `Op::ReadSavepoint`, `Harness::other` |
 //! | entries brought in are there whole, and newer than what was | `Op::Ingest`, `Harness::other` |
 //! | entries expire, filters drop, and neither uncovers anything | `Shown`: what is doubtful is at least newest |
+//! | a clock that is set back brings no entry back | `Harness::open_again`; within an opening, `Shown` |
+//! | parts and pieces are all there is, once; counts are exact | `Query::Parts`, `Query::Pieces`, `Query::Count` |
 //! | all groupings of a cube agree, windows have each value once | `Groups`: after each opening and beside savepoints |
 //! | a checkpoint is a copy of its own | `Op::Fork`: both are written, crash and are opened again |
 //! | a follower has each commit once | `Op::Checkpoint`, `Op::Fork`: a copy catches up by a stream that tells again what it has, over crashes of both, and is what the database is |

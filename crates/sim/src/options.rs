@@ -40,7 +40,7 @@ pub struct SimOptions {
 }
 
 /// Options that a failing history may do without.
-pub(crate) const PLAIN: [&str; 15] = [
+pub(crate) const PLAIN: [&str; 16] = [
     "faults",
     "opening",
     "process",
@@ -55,6 +55,7 @@ pub(crate) const PLAIN: [&str; 15] = [
     "panics",
     "damage",
     "groups",
+    "pool",
     "codec",
 ];
 
@@ -126,6 +127,7 @@ impl SimOptions {
             "panics" => self.panic_percent = 0,
             "damage" => self.damage_percent = 0,
             "groups" => self.config.groupings = None,
+            "pool" => self.config.pool = None,
             "read-compaction" => self.config.read_compaction_ratio = 0.0,
             _ => self.config.codec = forebay::Codec::None,
         }

@@ -37,7 +37,7 @@ const _: () = assert!(Owner::Resident as usize + 1 == OWNERS, "each owner has a 
 /// What is claimed of one database's memory.
 #[derive(Debug)]
 pub struct MemoryUse {
-    limit_bytes: u64,
+    limit_bytes: AtomicU64,
     now: [AtomicU64; OWNERS],
     high: [AtomicU64; OWNERS],
 }
@@ -52,7 +52,16 @@ impl Default for MemoryUse {
 impl MemoryUse {
     /// Of a database that may take this much in all.
     pub fn new(limit_bytes: u64) -> Self {
-        Self { limit_bytes, now: Default::default(), high: Default::default() }
+        Self { limit_bytes: AtomicU64::new(limit_bytes), now: Default::default(), high: Default::default() }
+    }
+
+    fn limit_bytes(&self) -> u64 {
+        self.limit_bytes.load(Ordering::Relaxed)
+    }
+
+    /// From now on the database may take this much. What is claimed stays claimed.
+    pub fn set_limit(&self, limit_bytes: u64) {
+        self.limit_bytes.store(limit_bytes, Ordering::Relaxed);
     }
 
     /// What is claimed now.
@@ -83,14 +92,14 @@ impl MemoryUse {
     /// How long the writes of a file are, or two of them where one goes on while the next one is filled.
     pub fn write_bytes(&self) -> usize {
         let most = STEP_BYTES as u64;
-        let bytes = (self.limit_bytes / CHUNK_PART).clamp(CHUNK_BYTES_MIN, most);
+        let bytes = (self.limit_bytes() / CHUNK_PART).clamp(CHUNK_BYTES_MIN, most);
         debug_assert!((CHUNK_BYTES_MIN..=most).contains(&bytes));
         1 << bytes.ilog2()
     }
 
     /// Whether the owner takes more than this part of the limit.
     pub fn exceeds(&self, owner: Owner, part: u64) -> bool {
-        self.now(owner) > self.limit_bytes / part
+        self.now(owner) > self.limit_bytes() / part
     }
 }
 

@@ -10,7 +10,7 @@ use crate::tables::{Walk, keeps_order};
 use crate::{Config, Contents, Moment, Query, Tables, walk};
 
 type Entry = (Vec<u8>, Vec<u8>);
-type Entries = Vec<Entry>;
+pub(crate) type Entries = Vec<Entry>;
 
 /// What answers a query: the tables as they are now, or a snapshot of them.
 pub(crate) struct View<'a> {
@@ -40,7 +40,11 @@ fn expected(contents: &Contents, is_wanted: impl Fn(&[u8]) -> bool) -> Entries {
 }
 
 /// What was read but for what is doubtful, and what was wanted likewise.
-fn certain(got: Entries, shown: &Shown<'_>, is_wanted: impl Fn(&[u8]) -> bool) -> (Entries, Entries) {
+pub(crate) fn certain(
+    got: Entries,
+    shown: &Shown<'_>,
+    is_wanted: impl Fn(&[u8]) -> bool,
+) -> (Entries, Entries) {
     let wanted = expected(&shown.contents, is_wanted);
     if shown.doubtful.is_empty() {
         return (got, wanted);
@@ -102,6 +106,9 @@ impl View<'_> {
                     walk::check(self.tables, table, self.snapshot, &shown.contents, steps)?;
                 }
             }
+            Query::Pieces(count) => self.check_pieces(table, shown, *count)?,
+            Query::Parts(count) => self.check_parts(table, shown, *count)?,
+            Query::Count => self.check_count(table, shown)?,
             Query::All => {
                 let mut got = self.tables.all(table, self.snapshot)?;
                 if !keeps_order(self.config, table) {
@@ -228,8 +235,10 @@ pub(crate) fn answer(config: &Config, table: usize, shown: &Shown<'_>, query: &Q
             all(&|key| RangeBounds::<&[u8]>::contains(&bounds, &key))
         }
         Query::Prefix(prefix) => all(&|key| key.starts_with(prefix)),
-        Query::Walk(steps) if shown.doubtful.is_empty() => walk::answers(&shown.contents, steps),
-        Query::Walk(_) => Vec::new(),
+        Query::Walk(steps) if shown.doubtful.is_empty() => {
+            walk::answers(&shown.contents, steps, config.merging[table].has_states())
+        }
+        Query::Walk(_) | Query::Pieces(_) | Query::Parts(_) | Query::Count => Vec::new(),
     }
 }
 

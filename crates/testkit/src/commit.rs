@@ -1,12 +1,28 @@
 //! Writing batches, and telling the model what became of them.
 
-use forebay::{Batch, Durability, Error, Result};
+use std::future::Future;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+use forebay::{Batch, Durability, Error, Pending, Result};
 
 use crate::groups::stored;
-use crate::harness::{Harness, joined};
+use crate::harness::{Harness, after, until};
 use crate::model::TABLES;
 use crate::trip::survives;
 use crate::{Change, Tables, Write};
+
+/// One of so many lengths of batches is awaited.
+const AWAITED_EVERY: usize = 3;
+
+/// What was awaited: under a stepper it is complete.
+fn at_once<T>(pending: Pending<T>) -> Result<T> {
+    let mut context = Context::from_waker(Waker::noop());
+    match pin!(pending).poll(&mut context) {
+        Poll::Ready(outcome) => outcome,
+        Poll::Pending => panic!("under a stepper nothing is left for later"),
+    }
+}
 
 impl Harness {
     /// Writes a batch, and tells the model what became of it.
@@ -32,6 +48,7 @@ impl Harness {
                 records += 1;
                 self.tables().aggregator(*table).commit(batch, durability, bytes)
             }
+            _ if batch.len() % AWAITED_EVERY == 2 => at_once(self.db().commit_async(batch, durability)),
             _ => self.db().write(&mut batch, durability),
         };
         let numbered = self.db().last_sequence();
@@ -60,15 +77,16 @@ impl Harness {
 
     /// Changes with values as they are stored: where they expire, with their expiry.
     pub(crate) fn stored(&self, changes: &[Change]) -> Vec<Change> {
-        let now = self.env.clock.unix_milliseconds();
+        let now = self.engine_time();
         let store = |change: &Change| {
-            let Some(usual) = self.config.time_to_live(change.table) else { return stored(change) };
-            let (value, ttl) = match &change.write {
-                Write::Put(value) => (value, usual),
-                Write::PutFor(value, ttl) => (value, *ttl),
+            let Some(usual) = self.config.usual_expiry(change.table, now) else { return stored(change) };
+            let write = match &change.write {
+                Write::Put(value) => Write::Put(until(value, usual)),
+                Write::PutFor(value, ttl) => Write::Put(until(value, after(now, *ttl))),
+                Write::Merge(operand) => Write::Merge(until(operand, usual)),
                 _ => return change.clone(),
             };
-            Change { write: Write::Put(joined(value, now, ttl)), ..change.clone() }
+            Change { write, ..change.clone() }
         };
         changes.iter().map(store).collect()
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use forebay::aggregate::Groupings;
-use forebay::{Codec, Database, Layout, Options, Result};
+use forebay::{Codec, Database, Layout, Options, Pool, Result};
 use forebay_env::{Env, Rng};
 
 use crate::{Keys, Merging, TABLES, Trip, Values};
@@ -17,10 +17,17 @@ pub const ASIDE: usize = 2;
 const GROUPS_PERCENT: u32 = 30;
 /// How many databases have no log.
 const NO_LOG_PERCENT: u32 = 20;
+/// Of a hundred tables aside whose entries expire this many merge operands.
+const LIVES_PERCENT: u32 = 40;
 /// Of a hundred wide draws this many have write buffers as they are unless anything is said of them.
 const USUAL_BUFFERS_PERCENT: u32 = 15;
 /// How many those are at most.
 const USUAL_BUFFERS_MAX: usize = 3;
+
+/// How many databases share a pool with their copies.
+const POOL_PERCENT: u32 = 15;
+/// Such a pool's memory: little more than a few databases need.
+const POOL_BYTES: u64 = 4 << 20;
 
 /// One set of options.
 #[derive(Clone, Debug)]
@@ -59,6 +66,8 @@ pub struct Config {
     pub open_files_max: Option<usize>,
     /// The memory limit.
     pub memory_limit_bytes: u64,
+    /// Where memory and threads come from instead, if there is one: all copies of these options have the same.
+    pub pool: Option<Pool>,
     /// What keys look like.
     pub keys: Keys,
     /// How many there are.
@@ -121,6 +130,7 @@ impl Default for Config {
             log: true,
             open_files_max: None,
             memory_limit_bytes: 1 << 20,
+            pool: None,
             keys: Keys::Mixed,
             key_count: 1000,
             values: Values::Short,
@@ -172,6 +182,11 @@ pub(crate) fn draw_groupings(rng: &mut Rng) -> Groupings {
     drawn.expect("two columns are few")
 }
 
+/// A pool of its own.
+fn draw_pool(rng: &mut Rng) -> Pool {
+    Pool::new(POOL_BYTES, [1, 2, 4][rng.index(3)]).expect("memory and threads are enough")
+}
+
 impl Config {
     /// Any options.
     pub fn draw(rng: &mut Rng) -> Self {
@@ -191,6 +206,7 @@ impl Config {
             read_compaction_ratio: [0.0, 8.0, 1e6][rng.index(3)],
             open_files_max: None,
             memory_limit_bytes: 1 << 20,
+            pool: None,
             keys: Keys::ALL[rng.index(6)],
             key_count: [20, 200, 2000][rng.index(3)],
             values: Values::ALL[rng.index(5)],
@@ -210,7 +226,7 @@ impl Config {
 
     /// Any options, and a third table.
     pub fn draw_wide(rng: &mut Rng) -> Self {
-        let drawn = Self::draw(rng);
+        let mut drawn = Self::draw(rng);
         let ttl =
             [None, None, Some(Duration::from_secs(1)), Some(Duration::from_secs(60)), Some(Duration::MAX)];
         let aside = Aside {
@@ -219,6 +235,9 @@ impl Config {
             drops: rng.chance(25),
             share_percent: [1, 10, 40, 80][rng.index(4)],
         };
+        if aside.time_to_live.is_some() && rng.clone().fork().chance(LIVES_PERCENT) {
+            drawn.merging[ASIDE] = Merging::Lives;
+        }
         let is_bounded = rng.chance(15);
         let bounds = [None, Some(1.25), Some(2.0)];
         let intervals = [None, None, Some(Duration::from_secs(10))];
@@ -240,6 +259,13 @@ impl Config {
             keys,
             values,
             log: !more.clone().fork().fork().chance(NO_LOG_PERCENT),
+            pool: more
+                .clone()
+                .fork()
+                .fork()
+                .fork()
+                .chance(POOL_PERCENT)
+                .then(|| draw_pool(&mut more.clone())),
             write_buffer_bytes: drawn.write_buffer_bytes.filter(|_| !is_usual),
             write_buffers: drawn.write_buffers.filter(|_| !is_usual),
             aside: Some(aside),
@@ -267,20 +293,34 @@ impl Config {
         self.aside.as_ref().filter(|_| table == ASIDE)?.time_to_live
     }
 
+    /// When what is written without more at a time expires, in milliseconds since 1970, if entries of a table do.
+    pub(crate) fn usual_expiry(&self, table: usize, now: u64) -> Option<u64> {
+        let ttl = u64::try_from(self.time_to_live(table)?.as_millis()).unwrap_or(u64::MAX);
+        Some(match self.merging[table] {
+            Merging::Lives => (now / ttl + 1).saturating_mul(ttl),
+            _ => now.saturating_add(ttl),
+        })
+    }
+
     /// Whether a table's merges drop entries.
     pub(crate) fn drops(&self, table: usize) -> bool {
-        table == ASIDE && self.aside.as_ref().is_some_and(|aside| aside.drops)
+        // What a filter has dropped, an operand that comes later does not find, or does.
+        table == ASIDE
+            && self.merging[table] == Merging::None
+            && self.aside.as_ref().is_some_and(|aside| aside.drops)
     }
 
     /// The database's options.
     pub fn options(&self, env: &Env) -> Options {
         let mut options = Options::default()
-            .memory_limit(self.memory_limit_bytes)
-            .background_threads(self.background_threads)
             .read_compaction_ratio(self.read_compaction_ratio)
             .keep_changes(self.keep_changes_bytes)
             .log(self.log)
             .env(env.clone());
+        options = match &self.pool {
+            Some(pool) => options.pool(pool),
+            None => options.memory_limit(self.memory_limit_bytes).background_threads(self.background_threads),
+        };
         if let Some(bytes) = self.write_buffer_bytes {
             options = options.write_buffer(bytes);
         }

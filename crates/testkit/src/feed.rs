@@ -63,18 +63,23 @@ impl Harness {
         }
         Some(match &change.operation {
             Operation::Put { key, value, expiry_milliseconds } => {
-                let mut stored = value.clone();
-                stored.extend(expiry_milliseconds.iter().flat_map(|expiry| expiry.to_le_bytes()));
-                if self.config.time_to_live(table).is_some() && expiry_milliseconds.is_none() {
-                    stored.extend(u64::MAX.to_le_bytes());
-                }
-                (table, Write::Put(stored), key.clone())
+                (table, Write::Put(self.as_stored(table, value, *expiry_milliseconds)), key.clone())
             }
             Operation::Delete { key } => (table, Write::Delete, key.clone()),
-            Operation::Merge { key, operand } => (table, Write::Merge(operand.clone()), key.clone()),
+            Operation::Merge { key, operand, expiry_milliseconds } => {
+                (table, Write::Merge(self.as_stored(table, operand, *expiry_milliseconds)), key.clone())
+            }
             // How bounds are told is another story; without keys between them they are not told. There are no others.
             _ => return None,
         })
+    }
+
+    /// A value with its expiry behind it, where those of the table have one.
+    fn as_stored(&self, table: usize, value: &[u8], expiry_milliseconds: Option<u64>) -> Vec<u8> {
+        match self.config.time_to_live(table) {
+            Some(_) => [value, &expiry_milliseconds.unwrap_or(u64::MAX).to_le_bytes()].concat(),
+            None => value.to_vec(),
+        }
     }
 
     fn wanted(&self, model: &Model, known: &Accepted) -> Vec<(usize, Write, Vec<u8>)> {

@@ -3,6 +3,8 @@
 
 mod changes;
 mod groups;
+mod lives;
+mod pieces;
 mod transactions;
 mod wide;
 
@@ -12,7 +14,7 @@ use forebay::Durability;
 use forebay_env::Rng;
 
 use crate::config::{ASIDE, draw_layout};
-use crate::ops::{GROUPS, TRANSACTIONS, USUAL, WIDE};
+use crate::ops::{GROUPS, LIVES, PIECES, TRANSACTIONS, USUAL, WIDE};
 use crate::tables::keeps_order;
 use crate::{Config, Keys, Kind, Merging, Op, Query, TABLES, Theme, Values, walk};
 
@@ -43,6 +45,10 @@ pub struct Generator {
     groups: Rng,
     /// And transactions.
     transactions: Rng,
+    /// And how long entries live.
+    lives: Rng,
+    /// And tables that are read in pieces.
+    pieces: Rng,
     /// Whether there are any.
     has_groups: bool,
     /// Of a hundred changes this many are to the table aside.
@@ -87,6 +93,8 @@ impl Generator {
         let wide = cuts.clone().fork();
         let groups = wide.clone().fork();
         let transactions = groups.clone().fork();
+        let lives = transactions.clone().fork();
+        let pieces = lives.clone().fork();
         let aside = config.aside.as_ref();
         let deletes = std::array::from_fn(|table| config.deletes_states || !merging[table].has_states());
         let cut = std::array::from_fn(|table| keeps_order(config, table) && deletes[table]);
@@ -100,6 +108,8 @@ impl Generator {
             wide,
             groups,
             transactions,
+            lives,
+            pieces,
             has_groups: config.groupings.is_some(),
             share_percent: aside.map_or(0, |aside| aside.share_percent),
             expires: aside.is_some_and(|aside| aside.time_to_live.is_some()),
@@ -124,6 +134,10 @@ impl Generator {
         }
         if self.has_groups {
             self.weights.extend(GROUPS);
+        }
+        self.weights.extend(PIECES);
+        if self.expires {
+            self.weights.extend(LIVES);
         }
         self = self.transacting();
         self.is_hot = self.wide.clone().fork().chance(30);
@@ -155,8 +169,8 @@ impl Generator {
 
     /// Draws from here on by these dice; values are told by the stamp.
     pub fn reseed(&mut self, rng: &mut Rng, stamp: u64) {
-        let Self { rng: all, walks, cuts, wide, groups, transactions, .. } = self;
-        for dice in [all, walks, cuts, wide, groups, transactions] {
+        let Self { rng: all, walks, cuts, wide, groups, transactions, lives, pieces, .. } = self;
+        for dice in [all, walks, cuts, wide, groups, transactions, lives, pieces] {
             *dice = rng.fork();
         }
         self.stamp = stamp;
@@ -235,6 +249,7 @@ impl Generator {
             Kind::ReopenKeeping => Op::ReopenKeeping,
             Kind::Stale => Op::Stale(self.stale(table)),
             Kind::Renew => Op::Renew,
+            Kind::Alter => Op::Alter(table, self.altered()),
             Kind::Fork => Op::Fork,
             Kind::Groups => Op::Commit(self.group_batch(), self.durability()),
             Kind::ReadGroups => self.read_groups(),
@@ -246,6 +261,8 @@ impl Generator {
                 let stamp = self.stamp;
                 Op::Update(table, self.key(), self.values.value(&mut self.transactions, stamp))
             }
+            Kind::Life => self.life(),
+            Kind::Pieces => self.pieces(table),
         }
     }
 

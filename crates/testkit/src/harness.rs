@@ -15,7 +15,7 @@ use forebay_env::Env;
 use crate::check::View;
 use crate::groups::{Groups, OWN_RECORDS_MAX};
 use crate::seen::{Kept, Shown, Time};
-use crate::{Config, Model, Op, Query, Tables, Wall};
+use crate::{ASIDE, Config, Model, Op, Query, Tables, Wall, name_of};
 
 /// A snapshot, what it must show, and the handles to ask with.
 pub(crate) struct Taken {
@@ -66,8 +66,10 @@ pub struct Harness {
     pub(crate) kept: Vec<Taken>,
     /// When savepoints were taken.
     pub(crate) taken_at: BTreeMap<String, Time>,
-    /// The highest that the wall clock ever was, in milliseconds since 1970.
+    /// The highest that the engine's clock ever was, in milliseconds since 1970.
     pub(crate) highest: u64,
+    /// What it was when the database was closed last.
+    closed_at: u64,
     /// Records that making groups may have written of which the model knows nothing.
     pub(crate) unknown_max: u64,
     /// By how much it went on, at most, while something was brought in that expires.
@@ -104,6 +106,7 @@ impl Harness {
             kept: Vec::new(),
             taken_at: BTreeMap::new(),
             highest: 0,
+            closed_at: 0,
             unknown_max: 0,
             slack_milliseconds: 0,
         }
@@ -163,10 +166,16 @@ impl Harness {
 
     /// Drops the handles and the database. The error is that of closing in order.
     pub fn close(&mut self) -> Result<()> {
+        self.note_close();
         let Some(Open { snapshots, tables, db, .. }) = self.open.take() else { return Ok(()) };
         drop(snapshots);
         drop(tables);
         db.close()
+    }
+
+    /// Notes how late it is when the database is closed.
+    pub(crate) fn note_close(&mut self) {
+        self.closed_at = self.engine_time();
     }
 
     /// Drops everything as it is, as when the process dies.
@@ -189,14 +198,22 @@ impl Harness {
         Shown::of(&self.config, self.model.now(), table, self.time())
     }
 
+    /// What time it is by which entries expire, in milliseconds since 1970.
+    pub(crate) fn engine_time(&self) -> u64 {
+        match &self.open {
+            Some(open) => open.db.unix_milliseconds(),
+            None => self.env.clock.unix_milliseconds(),
+        }
+    }
+
     pub(crate) fn time(&self) -> Time {
-        let now = self.env.clock.unix_milliseconds();
+        let now = self.engine_time();
         Time { now: now - self.slack_milliseconds, highest: self.highest.max(now) }
     }
 
     /// Notes how late it is: background work may do what is due by now.
     pub fn look_at_the_clock(&mut self) -> u64 {
-        let now = self.env.clock.unix_milliseconds();
+        let now = self.engine_time();
         self.highest = self.highest.max(now);
         now
     }
@@ -261,6 +278,7 @@ impl Harness {
             }
             Op::Swap(table, key, expected, new) => self.swap(*table, key, *expected, new.as_deref()),
             Op::Update(table, key, more) => self.update(*table, key, more),
+            Op::Life(table, key, life) => self.change_life(*table, key, life),
             other => self.act_wide(other),
         }
     }
@@ -345,15 +363,25 @@ impl Harness {
         self.model.acknowledge(last, Durability::Disk);
         self.open()?;
         assert_eq!(self.opened().recovered, last, "the last sequence number after closing in order");
+        let is_there = self.db().tables().iter().any(|(name, _)| *name == name_of(ASIDE));
+        let expires = is_there && self.config.time_to_live(ASIDE).is_some();
+        assert!(
+            !expires || self.may_fail || self.engine_time() >= self.closed_at,
+            "it was later when the database was closed in order"
+        );
         self.adopt();
         Ok(())
     }
 }
 
-/// What is stored of a value that lives so long from now.
-pub(crate) fn joined(value: &[u8], now: u64, ttl: Duration) -> Vec<u8> {
-    let ttl = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
-    [value, &now.saturating_add(ttl).to_le_bytes()].concat()
+/// When something expires that lives so long from now, in milliseconds since 1970.
+pub(crate) fn after(now: u64, ttl: Duration) -> u64 {
+    now.saturating_add(u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX))
+}
+
+/// What is stored of a value that expires then.
+pub(crate) fn until(value: &[u8], expiry: u64) -> Vec<u8> {
+    [value, &expiry.to_le_bytes()].concat()
 }
 
 impl Drop for Harness {

@@ -2,7 +2,7 @@
 
 use std::ops::{Bound, Range};
 
-use forebay::{Durability, Layout};
+use forebay::{Codec, Durability, Layout};
 
 use crate::{Change, Step};
 
@@ -21,6 +21,12 @@ pub enum Query {
     Walk(Vec<Step>),
     /// Everything.
     All,
+    /// Everything, so many entries at a time, from a position that is kept.
+    Pieces(usize),
+    /// Everything, in so many parts.
+    Parts(usize),
+    /// How many keys there are.
+    Count,
 }
 
 /// One operation.
@@ -51,6 +57,8 @@ pub enum Op {
     /// Gives a table a layout of the other order, this one if that is key order, and then its own again. Meanwhile
     /// these batches are written.
     Turn(usize, Layout, Vec<Vec<Change>>),
+    /// Gives a table other options.
+    Alter(usize, Altered),
     /// Copies the database, opens the copy, compares.
     Checkpoint,
     /// Closes and opens.
@@ -93,6 +101,21 @@ pub enum Op {
     Swap(usize, Vec<u8>, Expected, Option<Vec<u8>>),
     /// Makes a key's value of the one that it has and this.
     Update(usize, Vec<u8>, Vec<u8>),
+    /// Asks when an entry expires, or says so.
+    Life(usize, Vec<u8>, Life),
+}
+
+/// What becomes of the time that an entry lives.
+#[derive(Clone, Debug)]
+pub enum Life {
+    /// It is asked for.
+    Ask,
+    /// It ends in so many milliseconds.
+    End(u64),
+    /// It never ends.
+    Persist,
+    /// It stays, and an operand is merged; or there is none yet, and it lasts so many milliseconds.
+    Merge(Vec<u8>, u64),
 }
 
 /// One act of a transaction, or beside it.
@@ -141,6 +164,17 @@ pub enum Beside {
     Savepoint(String),
 }
 
+/// Options that a table gets in use.
+#[derive(Clone, Copy, Debug)]
+#[expect(missing_docs, reason = "they are those of a table")]
+pub struct Altered {
+    pub node_bytes: u64,
+    pub fan_out: usize,
+    pub lists_max: usize,
+    pub filter_bits_per_key: u32,
+    pub codec: Codec,
+}
+
 /// What is tried with handles of a database that was closed.
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "they are the calls of a table")]
@@ -171,6 +205,7 @@ pub enum Kind {
     WaitUntilIdle,
     Compact,
     SetLayout,
+    Alter,
     Checkpoint,
     Reopen,
     Verify,
@@ -193,6 +228,8 @@ pub enum Kind {
     Transact,
     Swap,
     Update,
+    Life,
+    Pieces,
 }
 
 /// Kinds with their usual weights.
@@ -220,7 +257,7 @@ pub(crate) const USUAL: [(Kind, u32); 20] = [
 ];
 
 /// Those of a [wide](crate::Generator::wide) draw besides.
-pub(crate) const WIDE: [(Kind, u32); 11] = [
+pub(crate) const WIDE: [(Kind, u32); 12] = [
     (Kind::WaitUntilIdle, 2),
     (Kind::Clock, 6),
     (Kind::Savepoint, 6),
@@ -231,6 +268,7 @@ pub(crate) const WIDE: [(Kind, u32); 11] = [
     (Kind::ReopenKeeping, 2),
     (Kind::Stale, 6),
     (Kind::Renew, 2),
+    (Kind::Alter, 10),
     (Kind::Fork, 2),
 ];
 
@@ -241,3 +279,9 @@ pub(crate) const GROUPS: [(Kind, u32); 4] =
 /// Those by which programs write because of what they have read.
 pub(crate) const TRANSACTIONS: [(Kind, u32); 3] =
     [(Kind::Transact, 40), (Kind::Swap, 10), (Kind::Update, 10)];
+
+/// Those of readers that share a table, or come back.
+pub(crate) const PIECES: [(Kind, u32); 1] = [(Kind::Pieces, 12)];
+
+/// Those of entries that expire.
+pub(crate) const LIVES: [(Kind, u32); 1] = [(Kind::Life, 40)];

@@ -14,6 +14,8 @@ pub enum Merging {
     None,
     /// Operands, by [`Suffix`].
     Operands,
+    /// The same, of entries that expire: those that have the same expiry behind them.
+    Lives,
     /// States of a fixed length.
     Tally,
     /// States that grow.
@@ -23,6 +25,11 @@ pub enum Merging {
 impl Merging {
     /// Every kind, nothing more often than the others.
     pub const ALL: [Self; 6] = [Self::None, Self::None, Self::None, Self::Operands, Self::Tally, Self::Bag];
+
+    /// Whether there are operands.
+    pub fn has_operands(self) -> bool {
+        matches!(self, Self::Operands | Self::Lives)
+    }
 
     /// Whether all records are states.
     pub fn has_states(self) -> bool {
@@ -35,6 +42,12 @@ impl Merging {
         match (self, older) {
             (Self::None | Self::Operands, None) => merged.extend_from_slice(operand),
             (Self::None | Self::Operands, Some(older)) => Suffix.merge(b"", operand, older, &mut merged),
+            (Self::Lives, Some(older)) if expiry_of(operand) == expiry_of(older) => {
+                let value = |stored: &'_ [u8]| stored[..stored.len() - EXPIRY_BYTES].to_vec();
+                Suffix.merge(b"", &value(operand), &value(older), &mut merged);
+                merged.extend_from_slice(expiry_of(operand));
+            }
+            (Self::Lives, _) => merged.extend_from_slice(operand),
             (Self::Tally | Self::Bag, older) => {
                 let (multiset, mut state) = (Multiset(self), Vec::new());
                 multiset.lift(operand, &mut state).expect("it refuses nothing");
@@ -44,6 +57,13 @@ impl Merging {
         }
         merged
     }
+}
+
+/// What a stored value ends with, where entries expire.
+const EXPIRY_BYTES: usize = 8;
+
+fn expiry_of(stored: &[u8]) -> &[u8] {
+    &stored[stored.len() - EXPIRY_BYTES..]
 }
 
 /// Joins what comes to values of at most 1,000 bytes.

@@ -79,7 +79,7 @@ impl Kept {
     }
 }
 
-fn split(stored: &[u8]) -> (&[u8], u64) {
+pub(crate) fn split(stored: &[u8]) -> (&[u8], u64) {
     stored
         .split_last_chunk()
         .map_or((stored, u64::MAX), |(value, expiry)| (value, u64::from_le_bytes(*expiry)))

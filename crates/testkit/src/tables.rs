@@ -6,7 +6,7 @@ use forebay::{Aggregator, Batch, Cursor, Database, Keep, Layout, OrderedTable, R
 
 use crate::check::borrowed;
 use crate::config::ASIDE;
-use crate::{Change, Config, Merging, Multiset, Suffix, Tripping, Write, groups, is_dropped};
+use crate::{Altered, Change, Config, Multiset, Suffix, Tripping, Write, groups, is_dropped};
 
 type Entries = Vec<(Vec<u8>, Vec<u8>)>;
 /// A walk over entries from either end.
@@ -181,12 +181,25 @@ impl Tables {
             .map_or(Ok(()), |table| table.set_layout(layout))
     }
 
-    /// The tables as a snapshot has them, which may have been dropped since.
-    pub fn at(&self, snapshot: &Snapshot) -> Result<Self> {
-        let handle = |(number, handle): (usize, &Handle)| match handle {
-            Handle::Hashed(_) => snapshot.table(&name_of(number)).map(Handle::Hashed),
-            Handle::Ordered(_) => snapshot.ordered_table(&name_of(number)).map(Handle::Ordered),
-            Handle::States(_) => Ok(handle.clone()),
+    /// Gives a table other options.
+    pub fn alter(&self, db: &Database, table: usize, altered: &Altered) -> Result<()> {
+        let Altered { node_bytes, fan_out, lists_max, filter_bits_per_key, codec } = *altered;
+        let asked = db.table(&name_of(table)).node_bytes(node_bytes).fan_out(fan_out).lists_max(lists_max);
+        asked.filter_bits_per_key(filter_bits_per_key).codec(codec).alter()
+    }
+
+    /// The tables as a snapshot has them, which may have been dropped since: their rules come along.
+    pub fn at(&self, snapshot: &Snapshot, config: &Config) -> Result<Self> {
+        let handle = |(number, handle): (usize, &Handle)| {
+            let name = name_of(number);
+            if config.merging[number].has_operands() {
+                snapshot.table_merging(&name, Tripping(Suffix, config.trip.clone()))?;
+            }
+            match handle {
+                Handle::Hashed(_) => snapshot.table(&name).map(Handle::Hashed),
+                Handle::Ordered(_) => snapshot.ordered_table(&name).map(Handle::Ordered),
+                Handle::States(_) => Ok(handle.clone()),
+            }
         };
         let tables = self.tables.iter().enumerate().map(handle).collect::<Result<_>>()?;
         Ok(Self { tables, groups: self.groups.clone() })
@@ -255,7 +268,7 @@ fn open(db: &Database, config: &Config, number: usize) -> Result<Handle> {
     if layout.is_ordered() != keeps_order(config, number) && !merging.has_states() {
         // A crash came while it had another order.
         let table = db.table(&name);
-        let table = if merging == Merging::Operands {
+        let table = if merging.has_operands() {
             table.merge_rule(Tripping(Suffix, config.trip.clone()))
         } else {
             table
@@ -265,15 +278,17 @@ fn open(db: &Database, config: &Config, number: usize) -> Result<Handle> {
     }
     macro_rules! with_options {
         ($builder:expr) => {{
-            let mut builder = $builder
-                .layout(layout)
-                .node_bytes(config.node_bytes)
-                .fan_out(config.fan_out)
-                .fast_per_slow(config.fast_per_slow)
-                .lists_max(config.lists_max)
-                .repeats_max(config.repeats_max)
-                .filter_bits_per_key(config.filter_bits_per_key)
-                .codec(config.codec);
+            let mut builder =
+                $builder.layout(layout).fast_per_slow(config.fast_per_slow).repeats_max(config.repeats_max);
+            // One that is there may have got others since.
+            if found.is_none() {
+                builder = builder
+                    .node_bytes(config.node_bytes)
+                    .fan_out(config.fan_out)
+                    .lists_max(config.lists_max)
+                    .filter_bits_per_key(config.filter_bits_per_key)
+                    .codec(config.codec);
+            }
             if let Some(most) = config.max_space_amplification[number] {
                 builder = builder.max_space_amplification(most);
             }
@@ -293,7 +308,7 @@ fn open(db: &Database, config: &Config, number: usize) -> Result<Handle> {
             .map(Handle::States);
     }
     let mut builder = with_options!(db.table(&name));
-    if merging == Merging::Operands {
+    if merging.has_operands() {
         builder = builder.merge_rule(Tripping(Suffix, config.trip.clone()));
     }
     if let Some(ttl) = config.time_to_live(number) {

@@ -11,6 +11,9 @@ use crate::model::Moment;
 use crate::seen::{Shown, Time};
 use crate::{Act, Change, Expected, Op, Query, Write};
 
+/// A query of a table, and what the transaction had written before.
+type Read<'a> = (usize, &'a Query, Vec<Change>);
+
 /// Longer values are cut before more is added to them.
 const UPDATED_BYTES_MAX: usize = 100;
 /// Values that updates are given of these lengths leave a key without one.
@@ -30,8 +33,12 @@ impl Harness {
                     let snapshot = transaction.snapshot()?;
                     let view = View { tables: &tables, config: &self.config, snapshot: Some(&snapshot) };
                     let time = Time { now: time.now, highest: self.highest };
-                    view.check(*table, &Shown::of(&self.config, &seen, *table, time), query)?;
-                    reads.push((*table, query));
+                    let shown = Shown::of(&self.config, &seen, *table, time);
+                    view.check(*table, &shown, query)?;
+                    // Beside what is doubtful nothing is walked.
+                    if shown.doubtful.is_empty() || !matches!(query, Query::Walk(_)) {
+                        reads.push((*table, query, written.clone()));
+                    }
                 }
                 Act::Write(change) => {
                     let change = std::slice::from_ref(change);
@@ -80,17 +87,20 @@ impl Harness {
         }
     }
 
-    /// What was read is what would be read now.
-    fn assert_current(&self, begun: &Moment, reads: &[(usize, &Query)], time: Time) {
+    /// What was read is what would be read now, each beside what the transaction had written by then.
+    fn assert_current(&self, begun: &Moment, reads: &[Read<'_>], time: Time) {
         let time = Time { now: time.now, highest: self.highest };
-        for (table, query) in reads {
+        for (table, query, written) in reads {
             let answered = |moment: &Moment| {
-                answer(&self.config, *table, &Shown::of(&self.config, moment, *table, time), query)
+                let moment = self.model.changed(moment.clone(), written);
+                answer(&self.config, *table, &Shown::of(&self.config, &moment, *table, time), query)
             };
             let (then, now) = (answered(begun), answered(self.model.now()));
+            let differing = then.iter().zip(&now).find(|(then, now)| then != now);
             assert!(
                 then == now,
-                "a transaction was committed that has read table {table} as it was: {query:?} found {} then, and {} now",
+                "a transaction was committed that has read table {table} as it was: {} answers then, {} now, first \
+                 {differing:?}; {query:?}",
                 then.len(),
                 now.len()
             );
@@ -98,15 +108,17 @@ impl Harness {
     }
 
     /// Whether others may be to blame for a conflict.
-    fn is_disturbed(&self, reads: &[(usize, &Query)], others: &[&Op]) -> bool {
+    fn is_disturbed(&self, reads: &[Read<'_>], others: &[&Op]) -> bool {
         // What expires, or is dropped by a filter, goes whenever a merge comes by.
         let fades = |table: usize| self.config.time_to_live(table).is_some() || self.config.drops(table);
-        let is_read = |table: usize| reads.iter().any(|(read, _)| *read == table);
+        let is_read = |table: usize| reads.iter().any(|(read, ..)| *read == table);
         let changes = |changes: &[Change]| changes.iter().any(|change| is_read(change.table));
-        reads.iter().any(|(table, _)| fades(*table))
+        reads.iter().any(|(table, ..)| fades(*table))
             || others.iter().any(|op| match op {
                 Op::Commit(changed, _) => changes(changed),
-                Op::Swap(table, ..) | Op::Update(table, ..) | Op::Ingest(table, _) => is_read(*table),
+                Op::Swap(table, ..) | Op::Update(table, ..) | Op::Ingest(table, _) | Op::Life(table, ..) => {
+                    is_read(*table)
+                }
                 // It comes with another order, and goes with the first.
                 Op::Turn(..) | Op::Rollback(_) | Op::Renew => true,
                 _ => false,
@@ -165,7 +177,7 @@ impl Harness {
     }
 
     /// The value of a key, where it is certain.
-    fn certain(&self, table: usize, key: &[u8]) -> Option<Option<Vec<u8>>> {
+    pub(crate) fn certain(&self, table: usize, key: &[u8]) -> Option<Option<Vec<u8>>> {
         let shown = self.shown(table);
         (!shown.doubtful.contains(key)).then(|| shown.contents.get(key).cloned())
     }
@@ -177,7 +189,12 @@ impl Harness {
     }
 
     /// Tells the model what was written, if anything should be; `None` where that was refused for want of space.
-    fn replaced<T>(&mut self, is_meant: bool, changes: Vec<Change>, outcome: Result<T>) -> Result<Option<T>> {
+    pub(crate) fn replaced<T>(
+        &mut self,
+        is_meant: bool,
+        changes: Vec<Change>,
+        outcome: Result<T>,
+    ) -> Result<Option<T>> {
         let numbered = self.db().last_sequence();
         if numbered > self.model.last_sequence() {
             assert!(is_meant, "a write that was not meant");

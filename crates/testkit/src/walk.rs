@@ -106,12 +106,17 @@ pub(crate) fn check(
     Ok(())
 }
 
-/// What a walk comes by: at each step where it stands, and what it asks beside.
-pub(crate) fn answers(contents: &Contents, steps: &[Step]) -> Vec<Option<(Vec<u8>, Vec<u8>)>> {
+/// What a walk comes by: at each step where it stands, and what it asks beside, unless it is one of states.
+pub(crate) fn answers(
+    contents: &Contents,
+    steps: &[Step],
+    is_of_states: bool,
+) -> Vec<Option<(Vec<u8>, Vec<u8>)>> {
     let own = |(key, value): (&Vec<u8>, &Vec<u8>)| (key.clone(), value.clone());
     let (mut place, mut found) = (Place::BeforeFirst, Vec::new());
     for step in steps {
         match step {
+            Step::Nearest(..) | Step::Ends if is_of_states => {}
             Step::Nearest(key, which) => found.push(nearest(contents, key, *which)),
             Step::Ends => {
                 found.push(contents.first_key_value().map(own));

@@ -1,15 +1,16 @@
 //! What only a wide draw does: savepoints, entries from the side, other orders, handles of before, tables made again.
 
 use std::cell::RefCell;
+use std::time::Duration;
 
 use forebay::{Batch, Durability, Error, Layout, Result};
 
 use crate::check::View;
 use crate::config::ASIDE;
 use crate::groups::OWN_RECORDS_MAX;
-use crate::harness::{Harness, Open, joined};
+use crate::harness::{Harness, Open, until};
 use crate::seen::{Shown, Time};
-use crate::{Change, Model, Op, Query, Stale, Tables, Write, name_of};
+use crate::{Change, Merging, Model, Op, Query, Stale, Tables, Write, name_of};
 
 /// Generations of handles that are kept, and snapshots of theirs.
 const KEPT_MAX: usize = 3;
@@ -25,6 +26,11 @@ impl Harness {
             }
             Op::SetLayout(layout) => unless_refused(self.tables().set_layout(*layout)),
             Op::SetLayoutAside(layout) => unless_refused(self.tables().set_layout_aside(*layout)),
+            Op::Alter(table, altered) => match self.tables().alter(self.db(), *table, altered) {
+                // Of a table that has trees.
+                Err(Error::Invalid(_)) => Ok(()),
+                outcome => outcome,
+            },
             Op::Savepoint(name) => self.keep(name),
             Op::ReadSavepoint(name, table, query) => self.read_savepoint(name, *table, query),
             Op::Rollback(name) => self.restore(name),
@@ -109,7 +115,7 @@ impl Harness {
             return Ok(());
         };
         let snapshot = self.db().open_savepoint(name)?;
-        let tables = self.tables().at(&snapshot)?;
+        let tables = self.tables().at(&snapshot, &self.config)?;
         let view = View { tables: &tables, config: &self.config, snapshot: Some(&snapshot) };
         view.check(table, &Shown::of(&self.config, moment, table, self.taken_at[name]), query)
     }
@@ -127,14 +133,19 @@ impl Harness {
 
     fn ingest(&mut self, table: usize, entries: &[(Vec<u8>, Vec<u8>)]) -> Result<()> {
         let Some(ordered) = self.tables().ordered(table) else { return Ok(()) };
-        let before = self.env.clock.unix_milliseconds();
+        let is_timed = self.config.time_to_live(table).is_some_and(|ttl| ttl != Duration::MAX);
+        if is_timed && self.config.merging[table] == Merging::Lives {
+            // Time may pass meanwhile, and with it a window.
+            return Ok(());
+        }
+        let before = self.engine_time();
         let owned = entries.to_vec();
         let outcome = ordered.ingest(owned.into_iter().map(Ok));
         let after = self.look_at_the_clock();
-        let stored: Vec<_> = match self.config.time_to_live(table) {
-            Some(ttl) => {
+        let stored: Vec<_> = match self.config.usual_expiry(table, before) {
+            Some(expiry) => {
                 self.slack_milliseconds = self.slack_milliseconds.max(after.saturating_sub(before));
-                entries.iter().map(|(key, value)| (key.clone(), joined(value, before, ttl))).collect()
+                entries.iter().map(|(key, value)| (key.clone(), until(value, expiry))).collect()
             }
             None => entries.to_vec(),
         };
@@ -224,6 +235,7 @@ impl Harness {
     }
 
     fn reopen_keeping(&mut self) -> Result<()> {
+        self.note_close();
         let Some(Open { snapshots, tables, db, .. }) = self.open.take() else { return Ok(()) };
         self.kept.extend(snapshots);
         self.stale.push(tables);

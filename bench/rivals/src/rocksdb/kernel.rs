@@ -14,11 +14,15 @@ use crate::native::path_text;
 use crate::native::writes::Writes;
 use crate::sync::SyncWhen;
 
+use super::optimist::Transacts;
+
 /// An open database with one column family. Used by the thread that opened it: what it counts is that thread's.
 pub(super) struct Db {
     // Fields are dropped in this order, and RocksDB wants the column given back before the database.
     column: Owned<c::rocksdb_column_family_handle_t>,
     db: Owned<c::rocksdb_t>,
+    /// What the database is part of, where there are transactions.
+    optimistic: Option<Owned<c::rocksdb_optimistictransactiondb_t>>,
     hand: Hand<'static>,
     log: Log,
     read: Owned<c::rocksdb_readoptions_t>,
@@ -27,7 +31,13 @@ pub(super) struct Db {
 
 impl Db {
     /// Opens or makes a database. `options` is a text of RocksDB's own format.
-    pub(super) fn open(path: &Path, options: &str, log: Log, merging: Merging) -> Result<Self, Failure> {
+    pub(super) fn open(
+        path: &Path,
+        options: &str,
+        log: Log,
+        merging: Merging,
+        transacting: Transacting,
+    ) -> Result<Self, Failure> {
         let path = path_text(path)?;
         let text = CString::new(options)?;
         let name = c"default".as_ptr();
@@ -44,10 +54,23 @@ impl Db {
                 c::rocksdb_options_set_uint64add_merge_operator(to);
             }
             let (to, columns) = (to.cast_const(), &raw mut column);
-            let opened = checked(c::rocksdb_free, |error| {
-                c::rocksdb_open_column_families(to, path.as_ptr(), 1, &name, &to, columns, error)
-            })?;
-            let db = Owned::new(opened, c::rocksdb_close)?;
+            let path = path.as_ptr();
+            let (db, optimistic) = match transacting {
+                Transacting::No => {
+                    let opened = checked(c::rocksdb_free, |error| {
+                        c::rocksdb_open_column_families(to, path, 1, &name, &to, columns, error)
+                    })?;
+                    (Owned::new(opened, c::rocksdb_close)?, None)
+                }
+                Transacting::Optimistically => {
+                    let open = c::rocksdb_optimistictransactiondb_open_column_families;
+                    let opened =
+                        checked(c::rocksdb_free, |error| open(to, path, 1, &name, &to, columns, error))?;
+                    let whole = Owned::new(opened, c::rocksdb_optimistictransactiondb_close)?;
+                    let db = c::rocksdb_optimistictransactiondb_get_base_db(whole.as_ptr());
+                    (Owned::new(db, c::rocksdb_optimistictransactiondb_close_base_db)?, Some(whole))
+                }
+            };
             let column = Owned::new(column, c::rocksdb_column_family_handle_destroy)?;
             c::rocksdb_set_perf_level(c::rocksdb_enable_count as c_int);
             Ok(Self {
@@ -55,6 +78,7 @@ impl Db {
                 hand: Hand::new(db.as_ptr(), log)?,
                 log,
                 db,
+                optimistic,
                 read: Owned::new(c::rocksdb_readoptions_create(), c::rocksdb_readoptions_destroy)?,
                 perf: Owned::new(c::rocksdb_perfcontext_create(), c::rocksdb_perfcontext_destroy)?,
             })
@@ -69,6 +93,12 @@ impl Db {
     /// What one more thread writes with.
     pub(super) fn another(&self) -> Result<impl Writes + Send + '_, Failure> {
         Hand::new(self.db.as_ptr(), self.log)
+    }
+
+    /// What one more thread's transactions are made by, where there are some.
+    pub(super) fn transacts(&self) -> Option<Result<Transacts<'_>, Failure>> {
+        let optimistic = self.optimistic.as_ref()?.as_ptr();
+        Some(Hand::new(self.db.as_ptr(), self.log).and_then(|hand| Transacts::new(optimistic, hand)))
     }
 
     pub(super) fn get(&mut self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, Failure> {
@@ -198,7 +228,7 @@ impl Db {
 }
 
 /// What writes: its own batch and options, and the database that several may write to at once.
-struct Hand<'a> {
+pub(super) struct Hand<'a> {
     db: *mut c::rocksdb_t,
     batch: Owned<c::rocksdb_writebatch_t>,
     write: Owned<c::rocksdb_writeoptions_t>,
@@ -223,7 +253,7 @@ impl Hand<'_> {
         }
     }
 
-    fn write_options(&self, sync: SyncWhen) -> *const c::rocksdb_writeoptions_t {
+    pub(super) fn write_options(&self, sync: SyncWhen) -> *const c::rocksdb_writeoptions_t {
         match sync {
             SyncWhen::Later => self.write.as_ptr(),
             SyncWhen::Now => self.write_synced.as_ptr(),
@@ -275,6 +305,13 @@ impl Writes for Hand<'_> {
         unsafe { c::rocksdb_writebatch_clear(batch) };
         written
     }
+}
+
+/// Whether there are transactions that read and write.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Transacting {
+    No,
+    Optimistically,
 }
 
 /// Whether writes go to the write-ahead log.

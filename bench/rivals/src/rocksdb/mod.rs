@@ -1,16 +1,18 @@
 //! RocksDB with leveled and with universal compaction, and with values in files of their own.
 
 mod kernel;
+mod optimist;
 mod options;
 
 use std::collections::HashMap;
 use std::path::Path;
 
-use forebay_bench::{Adds, Batch, Durability, Engine, Failure, Kind, Setup, Writer};
+use forebay_bench::{Adds, Batch, Durability, Engine, Failure, Kind, Setup, Transactor, Writer};
 
 use crate::native::writes::{self, Beside, Writes};
 use crate::sync::Pace;
-use kernel::{Db, Log, Merging};
+use kernel::{Db, Log, Merging, Transacting};
+use optimist::Optimist;
 use options::Options;
 
 /// How it compacts.
@@ -51,6 +53,10 @@ impl Kind for RocksDb {
         if self.1 == Adding::ByBatch { Adds::Too } else { Adds::Only }
     }
 
+    fn transacts(&self) -> bool {
+        self.1 == Adding::ByBatch
+    }
+
     fn version(&self) -> String {
         env!("ROCKSDB_VERSION").to_string()
     }
@@ -60,7 +66,10 @@ impl Kind for RocksDb {
     }
 
     fn options(&self, setup: &Setup) -> String {
-        let options = Options::new(setup, self.0).for_people();
+        let mut options = Options::new(setup, self.0).for_people();
+        if setup.transacts {
+            options.push_str("note.transactions = OptimisticTransactionDB, get_for_update\n");
+        }
         match (self.1, setup.adds) {
             (_, false) => options,
             (Adding::ByBatch, _) => {
@@ -75,7 +84,8 @@ impl Kind for RocksDb {
         let log = if setup.durability == Durability::Memory { Log::Off } else { Log::On };
         let options = Options::new(setup, self.0);
         let merging = if self.1 == Adding::Merging { Merging::Counts } else { Merging::Nothing };
-        let db = Db::open(dir, &options.for_rocksdb(), log, merging)?;
+        let transacting = if setup.transacts { Transacting::Optimistically } else { Transacting::No };
+        let db = Db::open(dir, &options.for_rocksdb(), log, merging, transacting)?;
         let (pace, cache_bytes) = (Pace::new(setup), options.cache_bytes);
         Ok(Box::new(Open { db, pace, cache_bytes, adding: self.1, sums: HashMap::new(), keys: Vec::new() }))
     }
@@ -139,6 +149,11 @@ impl Engine for Open {
     fn writer(&self) -> Option<Box<dyn Writer + '_>> {
         let hand = self.db.another().ok()?;
         Some(Box::new(Beside { hand, pace: self.pace.clone() }))
+    }
+
+    fn transactor(&self) -> Option<Box<dyn Transactor + '_>> {
+        let transacts = self.db.transacts()?.ok()?;
+        Some(Box::new(Optimist::new(transacts, self.pace.clone())))
     }
 
     fn add(&mut self, batch: Batch<'_>) -> Result<(), Failure> {

@@ -30,6 +30,7 @@ fn setup(durability: Durability) -> Setup {
         sync_interval: Duration::from_millis(5),
         ordered: true,
         adds: false,
+        transacts: false,
         key_bytes: KEY_BYTES,
         value_bytes: VALUE_BYTES,
         records_expected: 100_000,

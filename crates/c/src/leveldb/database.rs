@@ -91,12 +91,14 @@ fallible! { TextOut<'_>;
         key: &[u8] [key_bytes],
         value_bytes: Out<'_, usize>,
     ) -> *mut c_char {
+        let give = |value: &[u8]| (value.len(), given(value));
         let found = match &options.snapshot {
-            Some(snapshot) => snapshot.get(&db.table, key),
-            None => db.table.get(key),
+            Some(snapshot) => snapshot.get_with(&db.table, key, give),
+            None => db.table.get_with(key, give),
         }?;
-        put(value_bytes, found.as_ref().map_or(0, Vec::len));
-        Ok(found.map_or(std::ptr::null_mut(), |value| given(&value)))
+        let (bytes, value) = found.unwrap_or((0, std::ptr::null_mut()));
+        put(value_bytes, bytes);
+        Ok(value)
     }
 
     fn leveldb_destroy_db(options: &LevelOptions, name: &Path) {

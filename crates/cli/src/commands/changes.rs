@@ -72,7 +72,7 @@ fn parts(operation: &Operation) -> (&'static str, Vec<(&'static str, &[u8])>) {
     match operation {
         Operation::Put { key, value, .. } => ("put", vec![("key", key), ("value", value)]),
         Operation::Delete { key } => ("delete", vec![("key", key)]),
-        Operation::Merge { key, operand } => ("merge", vec![("key", key), ("operand", operand)]),
+        Operation::Merge { key, operand, .. } => ("merge", vec![("key", key), ("operand", operand)]),
         Operation::DeleteRange { low, high } => {
             let high = high.as_ref().map(|high| ("high", &high[..]));
             ("delete-range", [("low", &low[..])].into_iter().chain(high).collect())
@@ -100,7 +100,9 @@ fn write_json(out: &mut impl Write, notation: Notation, batch: u64, change: &Cha
         out.write_all(b",")?;
         notation.write_json(name, bytes, out)?;
     }
-    if let Operation::Put { expiry_milliseconds: Some(expiry), .. } = change.operation {
+    if let Operation::Put { expiry_milliseconds: Some(expiry), .. }
+    | Operation::Merge { expiry_milliseconds: Some(expiry), .. } = change.operation
+    {
         write!(out, ",\"expiry_milliseconds\":{expiry}")?;
     }
     out.write_all(b"}\n")

@@ -1,6 +1,7 @@
 //! One file, or one folder, a command.
 
 pub(crate) mod aggregate;
+pub(crate) mod alter;
 pub(crate) mod backup;
 pub(crate) mod backups;
 pub(crate) mod bench;

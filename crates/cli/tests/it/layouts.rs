@@ -57,3 +57,30 @@ fn an_older_name_of_a_layout_is_understood() {
     folder.ok("put db old a 1 --layout write-buffer:ordered");
     assert_eq!(folder.object("layout db old leveling --json")["layout_before"], "wb-tree:ordered");
 }
+
+#[test]
+fn a_table_gets_other_options() {
+    let folder = Folder::new("layouts-altered");
+    let rows: String = (0..5000).map(|row| format!("{row:05},{:0>60}\n", row % 100)).collect();
+    folder.ok_on("load db t - --format csv --memory 8M", rows.as_bytes());
+    folder.ok("compact db");
+    let bytes =
+        || folder.object("stats db t --json")["tables"][0]["space"]["live_file_bytes"].as_u64().unwrap();
+    let (before, long) = (folder.ok("scan db t"), bytes());
+    folder.ok("alter db t --codec lz4 --max-space-amplification 2");
+    folder.ok_on("load db t - --format csv --memory 8M", rows.as_bytes());
+    folder.ok("compact db");
+    assert_eq!(folder.ok("scan db t"), before);
+    assert!(bytes() * 2 < long, "{} bytes were {long}", bytes());
+    let told = folder.object("describe db --json");
+    assert_eq!(
+        (&told["tables"][0]["codec"], &told["tables"][0]["max_space_amplification"]),
+        (&"lz4".into(), &2.0.into())
+    );
+    folder.ok("alter db t --max-space-amplification none");
+    assert!(folder.object("describe db --json")["tables"][0]["max_space_amplification"].is_null());
+    folder.run("alter db t").refused(2, &["--codec"]);
+    folder.run("alter db t --codec snappy").refused(2, &["lz4"]);
+    folder.run("alter db t --ttl 1h").refused(1, &["`t`", "time_to_live"]);
+    folder.run("alter db nothing --codec lz4").refused(1, &["nothing"]);
+}

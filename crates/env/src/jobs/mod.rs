@@ -7,6 +7,9 @@
 //! **Invariant:** a wake that follows a change is never lost: whoever looked before the change looks
 //! again after it.
 
+mod bell;
+mod executor;
+mod queue;
 mod slot;
 mod stepper;
 mod strand;
@@ -22,10 +25,12 @@ use std::time::Duration;
 
 use crate::clock::{Clock, ManualClock};
 use crate::sync::{Arc, thread::JoinHandle};
+use bell::Bell;
+use executor::Member;
+pub use executor::{Executor, ExecutorState};
 use stepper::Stepper;
 pub(crate) use strand::until_free;
 pub use strand::yield_point;
-use threads::Threads;
 pub use threads::text_of;
 
 /// What a machine's step came to.
@@ -51,6 +56,16 @@ pub trait Machine: Send {
     }
 }
 
+/// How an owner's machines stand among those of others on an [`Executor`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Haste {
+    /// Somebody may wait for what they do.
+    #[default]
+    Hasty,
+    /// Nobody does: others come first, but for now and then.
+    Leisure,
+}
+
 /// Does something once.
 struct Once<F>(Option<F>);
 
@@ -69,7 +84,9 @@ pub struct Jobs {
 
 #[derive(Clone)]
 enum Driver {
-    Threads(Arc<Threads>),
+    /// Each machine has a thread.
+    Threads(Arc<Bell>),
+    Executor(Arc<Member>),
     Stepper(Arc<Stepper>),
 }
 
@@ -80,6 +97,7 @@ pub struct Handle {
 
 enum Running {
     Thread(JoinHandle<()>),
+    Shared(Arc<Member>, u64),
     Stepped(Arc<Stepper>, u64),
     /// Its thread could not be started; `panicked` tells.
     Never,
@@ -96,6 +114,7 @@ impl Handle {
         match self.running {
             // Machines' panics are caught and kept for `panicked`: nothing to learn here.
             Running::Thread(thread) => drop(thread.join()),
+            Running::Shared(member, id) => member.join(id),
             Running::Stepped(stepper, id) => stepper.wait(&mut || !stepper.holds(id)),
             Running::Never => {}
         }
@@ -105,7 +124,7 @@ impl Handle {
 impl Jobs {
     /// One named thread per machine.
     pub fn threads(clock: Arc<dyn Clock>) -> Self {
-        Self { driver: Driver::Threads(Arc::new(Threads::new(clock))) }
+        Self { driver: Driver::Threads(Arc::new(Bell::new(clock))) }
     }
 
     /// No thread: machines are stepped inside the waiting calls, in an order drawn from `seed`.
@@ -116,9 +135,12 @@ impl Jobs {
     /// Starts a machine.
     pub fn spawn(&self, name: &str, machine: Box<dyn Machine>) -> Handle {
         let running = match &self.driver {
-            Driver::Threads(threads) => {
-                Threads::spawn(threads, name, machine).map_or(Running::Never, Running::Thread)
+            Driver::Threads(bell) => {
+                threads::spawn(bell, name, machine).map_or(Running::Never, Running::Thread)
             }
+            Driver::Executor(member) => member
+                .spawn(name, machine)
+                .map_or(Running::Never, |id| Running::Shared(Arc::clone(member), id)),
             Driver::Stepper(stepper) => {
                 Running::Stepped(Arc::clone(stepper), stepper.spawn(name, machine, false))
             }
@@ -132,6 +154,9 @@ impl Jobs {
         let machine = Box::new(Once(Some(run)));
         match &self.driver {
             Driver::Threads(_) => self.spawn(name, machine),
+            Driver::Executor(member) => {
+                Handle { running: member.fork(name, machine).map_or(Running::Never, Running::Thread) }
+            }
             Driver::Stepper(stepper) => {
                 // Unless it does so already.
                 stepper.interleave(0);
@@ -151,7 +176,7 @@ impl Jobs {
     /// Stepper: how often somebody stopped at each yield point.
     pub fn pauses(&self) -> BTreeMap<&'static str, u64> {
         match &self.driver {
-            Driver::Threads(_) => BTreeMap::new(),
+            Driver::Threads(_) | Driver::Executor(_) => BTreeMap::new(),
             Driver::Stepper(stepper) => stepper.pauses(),
         }
     }
@@ -159,7 +184,8 @@ impl Jobs {
     /// Something changed: idle machines and waiters look again.
     pub fn wake(&self) {
         match &self.driver {
-            Driver::Threads(threads) => threads.wake(),
+            Driver::Threads(bell) => bell.wake(),
+            Driver::Executor(member) => member.wake(),
             Driver::Stepper(stepper) => stepper.wake(),
         }
     }
@@ -168,7 +194,8 @@ impl Jobs {
     /// nothing could ever make it true.
     pub fn wait(&self, ready: &mut dyn FnMut() -> bool) {
         match &self.driver {
-            Driver::Threads(threads) => threads.wait(ready),
+            Driver::Threads(bell) => bell.wait(ready),
+            Driver::Executor(member) => member.bell().wait(ready),
             Driver::Stepper(stepper) => stepper.wait(ready),
         }
     }
@@ -176,7 +203,8 @@ impl Jobs {
     /// As `wait`, but gives up when the clock reaches `deadline`. Tells whether `ready` came true.
     pub fn wait_until(&self, deadline: Duration, ready: &mut dyn FnMut() -> bool) -> bool {
         match &self.driver {
-            Driver::Threads(threads) => threads.wait_until(deadline, ready),
+            Driver::Threads(bell) => bell.wait_until(deadline, ready),
+            Driver::Executor(member) => member.bell().wait_until(deadline, ready),
             Driver::Stepper(stepper) => stepper.wait_until(deadline, ready),
         }
     }
@@ -195,12 +223,20 @@ impl Jobs {
         }
     }
 
-    /// How many machines make progress at a time: the cores that this process may use. Of a stepper, as many as a small
-    /// machine has.
+    /// How many machines make progress at a time: the cores that this process may use, or an executor's threads. Of a
+    /// stepper, as many as a small machine has.
     pub fn parallelism(&self) -> usize {
         match &self.driver {
             Driver::Threads(_) => std::thread::available_parallelism().map_or(1, usize::from),
+            Driver::Executor(member) => member.threads(),
             Driver::Stepper(_) => 2,
+        }
+    }
+
+    /// Executor: how its machines stand among those of others from now on. Else nothing.
+    pub fn set_haste(&self, haste: Haste) {
+        if let Driver::Executor(member) = &self.driver {
+            member.set_haste(haste);
         }
     }
 
@@ -219,7 +255,8 @@ impl Jobs {
     /// The first panic of a machine on a thread. The stepper lets panics through to the waiting test.
     pub fn panicked(&self) -> Option<String> {
         match &self.driver {
-            Driver::Threads(threads) => threads.panicked(),
+            Driver::Threads(bell) => bell.panicked(),
+            Driver::Executor(member) => member.bell().panicked(),
             Driver::Stepper(_) => None,
         }
     }
@@ -227,7 +264,11 @@ impl Jobs {
 
 impl fmt::Debug for Jobs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.is_stepper() { "Jobs(stepper)" } else { "Jobs(threads)" })
+        f.write_str(match self.driver {
+            Driver::Threads(_) => "Jobs(threads)",
+            Driver::Executor(_) => "Jobs(executor)",
+            Driver::Stepper(_) => "Jobs(stepper)",
+        })
     }
 }
 

@@ -48,9 +48,9 @@ impl Batch {
     #[inline]
     pub fn put(&mut self, table: impl AsRef<Table>, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) {
         let table = table.as_ref();
-        match table.ttl() {
+        match table.usual_expiry() {
             None => self.write(table, Record::put(key.as_ref(), value.as_ref())),
-            Some(ttl) => self.put_for(table, key.as_ref(), value.as_ref(), ttl),
+            Some(expiry) => self.write_until(table, Record::put(key.as_ref(), value.as_ref()), expiry),
         }
     }
 
@@ -65,21 +65,20 @@ impl Batch {
         ttl: Duration,
     ) {
         let table = table.as_ref();
-        if table.ttl().is_none() {
-            let fault = format!(
-                "table `{}` was made without time_to_live, so its entries cannot expire; make a table with it",
-                table.name()
-            );
-            return self.fail(Error::invalid(fault));
-        }
-        self.put_for(table, key.as_ref(), value.as_ref(), ttl);
+        let expiry = read::expiry_of(&table.engine.context, ttl);
+        self.write_until(table, Record::put(key.as_ref(), value.as_ref()), expiry);
     }
 
-    fn put_for(&mut self, table: &Table, key: &[u8], value: &[u8], ttl: Duration) {
+    /// Writes a record that expires at this time, in milliseconds since 1970.
+    pub(super) fn write_until(&mut self, table: &Table, record: Record<'_>, expiry: u64) {
+        if let Err(fault) = table.takes_expiry() {
+            return self.fail(fault);
+        }
         let mut stored = std::mem::take(&mut self.spare);
         stored.clear();
-        expiry::join(value, read::expiry_of(&table.engine.context, ttl), &mut stored);
-        self.write(table, Record::put(key, &stored));
+        expiry::join(record.value, expiry, &mut stored);
+        debug_assert!(table.expires(), "only where values end with an expiry they get one");
+        self.write(table, Record { value: &stored, ..record });
         self.spare = stored;
     }
 
@@ -157,12 +156,17 @@ impl Batch {
     /// Merges an operand into a key: see [`Table::merge`]. For a table without a merge rule the commit fails.
     pub fn merge(&mut self, table: impl AsRef<Table>, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) {
         let table = table.as_ref();
-        if !table.merges() {
-            let fault =
-                format!("table `{}` has no merge rule, so nothing can be merged into it", table.name());
-            return self.fail(Error::invalid(fault));
+        self.merge_at(table, key.as_ref(), operand.as_ref(), table.usual_expiry());
+    }
+
+    /// Merges an operand, into the entry that expires at this time, where entries do.
+    pub(super) fn merge_at(&mut self, table: &Table, key: &[u8], operand: &[u8], expiry: Option<u64>) {
+        let record = Record { kind: Kind::Merge, key, value: operand };
+        match (table.takes_operands(), expiry) {
+            (Err(fault), _) => self.fail(fault),
+            (Ok(()), None) => self.write(table, record),
+            (Ok(()), Some(expiry)) => self.write_until(table, record, expiry),
         }
-        self.write(table, Record { kind: Kind::Merge, key: key.as_ref(), value: operand.as_ref() });
     }
 
     /// Adds a value to a key of an aggregator. For a value that the function refuses the commit fails.
@@ -257,7 +261,7 @@ impl Batch {
     }
 
     #[cold]
-    fn fail(&mut self, fault: Error) {
+    pub(super) fn fail(&mut self, fault: Error) {
         self.fault.get_or_insert(fault);
     }
 

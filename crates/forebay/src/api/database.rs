@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use forebay_aggregate::Aggregate;
 use forebay_base::{Error, Result, planted};
@@ -340,12 +341,16 @@ impl Database {
     }
 
     fn shut(&self) -> Result<()> {
+        #[cfg(feature = "async")]
+        self.engine.deferred.close();
         let machines = std::mem::take(&mut *self.machines.lock());
         if self.engine.context.closing.swap(true, Ordering::AcqRel) {
             return Ok(());
         }
         self.engine.context.env.jobs.wake();
         machines.into_iter().for_each(Handle::join);
+        self.engine.context.limit.leave();
+        self.engine.memory.follow_share();
         let outcome = self.seal();
         if self.engine.has_readers() && !planted::is("files-cut-under-readers") {
             self.engine.versions.hold_files();
@@ -371,6 +376,13 @@ impl Database {
         self.trim_segments()?;
         self.engine.versions.lists.trash.empty(&*self.engine.context.env.fs);
         let mut version_set = self.engine.versions.lock();
+        let told = version_set.keep_time(Duration::ZERO);
+        // It may stand in the manifest all the same, behind what `CURRENT` would say of it.
+        if let Some(fatal) = self.engine.context.fatal() {
+            return Err(fatal);
+        }
+        // Not for want of room: what was written is kept all the same.
+        told.or_else(|error| if error.is_no_space() { Ok(()) } else { Err(error) })?;
         let Some(manifest) = &mut version_set.manifest else { return Ok(()) };
         manifest.finish()?;
         let closed = manifest.current(Some(manifest.closed(last_sequence)));
@@ -423,9 +435,8 @@ pub(crate) fn drop_table(engine: &Engine, name: &str) -> Result<()> {
     engine.context.refuse_followers()?;
     let version_set = engine.versions.lock();
     let state = engine.versions.state();
-    let missing =
-        || Error::NotFound(format!("there is no table `{name}` in {}", engine.context.dir.display()));
-    let table = state.table_named(name).filter(|table| !table.is_hidden()).ok_or_else(missing)?;
+    let found = state.table_named(name).filter(|table| !table.is_hidden());
+    let table = found.ok_or_else(|| engine.context.no_table(name))?;
     drop_found(engine, version_set, table)
 }
 

@@ -3,6 +3,8 @@
 
 mod aggregator;
 mod applied;
+#[cfg(feature = "async")]
+mod asynchronous;
 mod backups;
 mod batch;
 mod builder;
@@ -10,10 +12,13 @@ mod cube;
 mod database;
 mod declared;
 mod description;
+mod expiry;
 mod follower;
 mod group_files;
 mod key_bounds;
+mod lent;
 mod merge_rule;
+mod positions;
 mod replication;
 mod rescue;
 mod scan;
@@ -36,6 +41,7 @@ pub use group_files::GroupFiles;
 pub use key_bounds::KeyBounds;
 pub use merge_rule::MergeRule;
 pub(crate) use merge_rule::Operands;
+pub use positions::Scanned;
 pub use replication::ChangeServer;
 pub use rescue::{Rescue, RescueReport, RescuedTable};
 pub use scan::Scan;

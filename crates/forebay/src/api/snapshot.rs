@@ -108,6 +108,10 @@ impl Snapshot {
         self.view.pin.as_ref().map_or(0, |pin| pin.number())
     }
 
+    pub(super) fn engine(&self) -> &Arc<Engine> {
+        &self.engine
+    }
+
     pub(crate) fn view(&self) -> &View {
         &self.view
     }
@@ -118,7 +122,7 @@ impl Snapshot {
     }
 
     /// The number of a table, which must be of the same open database: in another one it is some other table's.
-    fn own(&self, table: &Table) -> Result<u32> {
+    pub(super) fn own(&self, table: &Table) -> Result<u32> {
         table.of(self.engine.context.serial)
     }
 
@@ -132,6 +136,11 @@ impl Snapshot {
     /// The value that a key had.
     pub fn get(&self, table: impl AsRef<Table>, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
         read::get(&self.engine.context, &self.view, self.own(table.as_ref())?, key.as_ref())
+    }
+
+    /// The same into memory that is there. Returns when the entry was to expire, if there was one.
+    pub(super) fn get_into(&self, table: &Table, key: &[u8], value: &mut Vec<u8>) -> Result<Option<u64>> {
+        read::get_into(&self.engine.context, &self.view, self.own(table)?, key, value)
     }
 
     /// Whether a table had a key.

@@ -12,7 +12,7 @@ use forebay_layouts::{Layout, RuleName};
 use crate::api::KeyBounds;
 use crate::engine::Engine;
 use crate::read;
-use crate::read::{Approximation, Entry, approximate};
+use crate::read::{Approximation, Entry, Merging, approximate};
 use crate::versions::TableState;
 use crate::{Batch, Cursor, Nearest, Scan};
 
@@ -155,7 +155,8 @@ impl Table {
     }
 
     /// Merges an operand into a key by the table's [merge rule](crate::TableBuilder::merge_rule), without reading what
-    /// is there. A table without a rule refuses it.
+    /// is there. A table without a rule refuses it. Where entries expire it goes into that which ends with the
+    /// [window](crate::TableBuilder::time_to_live) of now: see [`Batch::merge_until`].
     pub fn merge(&self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
         let mut batch = Batch::new();
         batch.merge(self, key, operand);
@@ -174,6 +175,30 @@ impl Table {
         match &self.rule {
             Merges::States(state_type, _) => Err(self.has_states(state_type)),
             Merges::Nothing | Merges::Operands => Ok(()),
+        }
+    }
+
+    /// Refuses operands where there is no merge rule.
+    #[inline]
+    pub(crate) fn takes_operands(&self) -> Result<()> {
+        match self.merges() {
+            true => Ok(()),
+            false => Err(Error::invalid(format!(
+                "table `{}` has no merge rule, so nothing can be merged into it",
+                self.name
+            ))),
+        }
+    }
+
+    /// Refuses that entries expire where they do not.
+    #[inline]
+    pub(crate) fn takes_expiry(&self) -> Result<()> {
+        match self.expires() {
+            true => Ok(()),
+            false => Err(Error::invalid(format!(
+                "table `{}` was made without time_to_live, so its entries cannot expire; make a table with it",
+                self.name
+            ))),
         }
     }
 
@@ -196,10 +221,17 @@ impl Table {
         ))
     }
 
-    /// How long its entries live that are put without more, if they expire.
+    /// Whether its entries expire.
     #[inline]
-    pub(crate) fn ttl(&self) -> Option<Duration> {
-        self.ttl
+    pub(crate) fn expires(&self) -> bool {
+        self.ttl.is_some()
+    }
+
+    /// When what is written now without more expires, if entries do.
+    #[inline]
+    pub(crate) fn usual_expiry(&self) -> Option<u64> {
+        let merging = if self.merges() { Merging::Operands } else { Merging::Nothing };
+        self.ttl.map(|ttl| read::usual_expiry(&self.engine.context, ttl, merging))
     }
 
     pub(crate) fn commit(&self, batch: &Batch) -> Result<()> {

@@ -194,7 +194,12 @@ impl Transaction {
         self.engine.writer.write_if(Some(&mut self.begun), payload, self.durability.unwrap_or(usual))
     }
 
-    fn seen(&mut self) -> Result<&Snapshot> {
+    #[cfg(feature = "async")]
+    pub(super) fn engine(&self) -> &Arc<Engine> {
+        &self.engine
+    }
+
+    pub(super) fn seen(&mut self) -> Result<&Snapshot> {
         let Self { engine, begun, batch, snapshot, .. } = self;
         let state = &begun.view().state;
         let written = batch.written(engine.context.serial, |table| state.order_of(table))?;
@@ -244,9 +249,16 @@ impl Table {
         expected: Option<&[u8]>,
         new: Option<&[u8]>,
     ) -> Result<bool> {
-        self.rewrite(key.as_ref(), |old| match old == expected {
-            true => (true, Some(new.map(<[u8]>::to_vec))),
-            false => (false, None),
+        let key = key.as_ref();
+        self.rewrite(key, |batch, old| {
+            let old = old.map(|(value, _)| value);
+            match new {
+                _ if old != expected => {}
+                Some(new) => batch.put(self, key, new),
+                None if old.is_some() => batch.delete(self, key),
+                None => {}
+            }
+            old == expected
         })
     }
 
@@ -273,37 +285,42 @@ impl Table {
         key: impl AsRef<[u8]>,
         mut change: impl FnMut(Option<&[u8]>) -> Option<Vec<u8>>,
     ) -> Result<Option<Vec<u8>>> {
-        self.rewrite(key.as_ref(), |old| {
-            let new = change(old);
-            (new.clone(), Some(new))
+        let key = key.as_ref();
+        self.rewrite(key, |batch, old| {
+            let new = change(old.map(|(value, _)| value));
+            match &new {
+                Some(new) => batch.put(self, key, new),
+                None if old.is_some() => batch.delete(self, key),
+                None => {}
+            }
+            new
         })
     }
 
-    /// Decides by a key's value what to give it, if anything, and what to tell.
-    fn rewrite<T>(
+    /// Decides by a key's value, and by when it expires, what to write, if anything, and what to tell. Where somebody else
+    /// writes to the key meanwhile, it decides again.
+    pub(super) fn rewrite<T>(
         &self,
         key: &[u8],
-        mut decide: impl FnMut(Option<&[u8]>) -> (T, Option<Option<Vec<u8>>>),
+        mut decide: impl FnMut(&mut Batch, Option<(&[u8], u64)>) -> T,
     ) -> Result<T> {
         let engine = &self.engine;
         self.takes_writes()?;
+        let (mut value, mut batch) = (Vec::new(), Batch::new());
         retried(engine.context.options.transaction_attempts, || {
             // Before there is a view, whose files would not go. Who can only read frees none.
             if engine.context.log.is_some() {
                 engine.space.wait_for_space(self.id())?;
             }
             let mut begun = Begun::new(&engine.versions);
-            let old = read::get(&engine.context, begun.view(), self.id(), key)?;
-            let (told, new) = decide(old.as_deref());
-            let mut batch = Batch::new();
-            match new {
-                Some(Some(value)) => batch.put(self, key, value),
-                Some(None) if old.is_some() => batch.delete(self, key),
-                // Nothing was there, or nothing is to be changed.
-                _ => return Ok(told),
-            }
+            let expiry = read::get_into(&engine.context, begun.view(), self.id(), key, &mut value)?;
+            batch.clear();
+            let told = decide(&mut batch, expiry.map(|expiry| (&value[..], expiry)));
             let payload = batch.payload(self.database_id())?;
-            engine.writer.write_if(Some(&mut begun), payload, engine.context.options.usual_durability())?;
+            if payload.records() > 0 {
+                let durability = engine.context.options.usual_durability();
+                engine.writer.write_if(Some(&mut begun), payload, durability)?;
+            }
             Ok(told)
         })
     }

@@ -5,6 +5,7 @@
 //! lock under which the next one plans.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use forebay_base::limits::STEP_BYTES;
 use forebay_base::{Error, Result};
@@ -13,6 +14,7 @@ use forebay_layouts::{Job, JobWorker, NodeKey};
 
 use crate::background::planning::{Goal, NextWork};
 use crate::background::{Background, Offer};
+use crate::pool::Permit;
 use crate::versions::{Commit, Finished, Helped, UnderWay};
 
 pub(super) struct Compactor {
@@ -30,7 +32,21 @@ struct Running {
     nodes: Vec<NodeKey>,
     job: Box<dyn Job>,
     _under_way: UnderWay,
+    /// In a pool, that it is one of few.
+    _permit: Permit,
 }
+
+/// What has come of looking for something to do for any table.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Found {
+    Work,
+    Nothing,
+    /// Others of the pool have their turns first.
+    Later,
+}
+
+/// How soon it looks again unless it is told before.
+const LATER: Duration = Duration::from_secs(1);
 
 /// What has come of looking for work.
 enum Begun {
@@ -64,7 +80,12 @@ impl Compactor {
             return Ok(Step::Worked);
         }
         if self.running.is_none() {
-            return Ok(if self.find_work()? || self.find_part() { Step::Worked } else { Step::Idle });
+            return Ok(match self.find_work()? {
+                Found::Work => Step::Worked,
+                _ if self.find_part() => Step::Worked,
+                Found::Nothing => Step::Idle,
+                Found::Later => Step::Until(self.background.context.env.clock.now() + LATER),
+            });
         }
         // Asked before, not after: work that wakes whoever waits for it would wake this machine, too.
         if self.running.as_ref().is_some_and(|running| running.job.waits()) {
@@ -74,13 +95,15 @@ impl Compactor {
         Ok(Step::Worked)
     }
 
-    /// `false` when there is nothing. What one table fails at keeps none of the others waiting.
-    fn find_work(&mut self) -> Result<bool> {
+    /// Begins what there is to do. What one table fails at keeps none of the others waiting.
+    fn find_work(&mut self) -> Result<Found> {
+        let Some(permit) = self.background.context.limit.begin_job() else { return Ok(Found::Later) };
+        let mut permit = Some(permit);
         let compacting = self.background.compactions();
         let mut failure = None;
         for (table, goal) in self.background.due(&compacting) {
-            match self.begin(table, goal) {
-                Ok(Begun::Work) => return Ok(true),
+            match self.begin(table, goal, &mut permit) {
+                Ok(Begun::Work) => return Ok(Found::Work),
                 Ok(Begun::NotNow) => {}
                 Ok(Begun::Nothing) => {
                     let asked = compacting.get(&table).filter(|_| goal == Goal::FullCompaction);
@@ -89,11 +112,11 @@ impl Compactor {
                 Err(error) => failure = failure.or(Some(error)),
             }
         }
-        failure.map_or(Ok(false), Err)
+        failure.map_or(Ok(Found::Nothing), Err)
     }
 
     /// Begins what there is to do for a table.
-    fn begin(&mut self, id: u32, goal: Goal) -> Result<Begun> {
+    fn begin(&mut self, id: u32, goal: Goal, permit: &mut Option<Permit>) -> Result<Begun> {
         debug_assert!(self.running.is_none() && self.part.is_none(), "one job is done after the other");
         let planned = self.background.plan(self.number, id, goal);
         // An edit that moves no data is made as it is planned. Nothing is set aside for it.
@@ -114,7 +137,9 @@ impl Compactor {
             self.background.context.env.jobs.wake();
         }
         let generation = table.generation;
-        self.running = Some(Running { table: id, generation, nodes: plan.nodes, job, _under_way: under_way });
+        let Some(_permit) = permit.take() else { return Err(Error::bug("a job was begun without a permit")) };
+        let nodes = plan.nodes;
+        self.running = Some(Running { table: id, generation, nodes, job, _under_way: under_way, _permit });
         Ok(Begun::Work)
     }
 
@@ -193,7 +218,7 @@ impl Machine for Compactor {
         let advanced = self.advance();
         let health = &self.background.context.health;
         match advanced {
-            Ok(step) if step == Step::Worked || self.running.is_some() => {
+            Ok(step) if step != Step::Idle || self.running.is_some() => {
                 health.set_idle(self.number, false);
                 step
             }

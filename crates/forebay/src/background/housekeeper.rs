@@ -24,10 +24,16 @@ pub(super) struct Housekeeper {
     idle_watch: IdleWatch,
     /// When the next piece of a retired file is removed, while there are some.
     next_removal: Option<Duration>,
+    /// It comes back late, unless it is woken.
+    is_resting: bool,
 }
 
 /// How long at most until it looks again for what is due besides the sync of the log, however seldom that is wanted.
 const LOOK_INTERVAL_MAX: Duration = Duration::from_secs(1);
+/// How often the manifest is told how late it is, where entries expire.
+const TIME_INTERVAL: Duration = Duration::from_secs(60);
+/// The same in a pool, for a database that nobody writes to: there may be very many.
+const LOOK_INTERVAL_RESTING: Duration = Duration::from_secs(2);
 /// For how long nothing is removed after a removal, by what that took. Where large files go the device may be busy with
 /// nothing else, and lookups wait for it.
 const PAUSE_PER_REMOVAL: f64 = 3.0;
@@ -48,7 +54,12 @@ impl Housekeeper {
             is_synced: true,
             idle_watch: IdleWatch::default(),
             next_removal: None,
+            is_resting: false,
         }
+    }
+
+    fn look_interval(&self) -> Duration {
+        self.background.context.options.sync_interval.min(LOOK_INTERVAL_MAX)
     }
 
     /// What is due now and then. Each of it is done whatever becomes of the others: what fails for want of space must
@@ -68,7 +79,8 @@ impl Housekeeper {
             background.collect_values();
         }
         let begun = background.begin_reclaim_passes();
-        begun.and(background.versions.rewrite_manifest())
+        let timed = self.background.versions.lock().keep_time(TIME_INTERVAL);
+        begun.and(timed).and(self.give_way()).and(self.background.versions.rewrite_manifest())
     }
 
     /// Syncs the log, if it is time for that.
@@ -105,6 +117,34 @@ impl Housekeeper {
         }
     }
 
+    /// Writes out a buffer that others of a pool want the memory of. What it holds and nobody else sees goes once it is
+    /// flushed.
+    fn give_way(&self) -> Result<()> {
+        let background = &self.background;
+        if !background.memory.wants_shorter_buffer() {
+            return Ok(());
+        }
+        let segment = background.context.log()?.active_segment();
+        background.writer.try_rotate(segment)
+    }
+
+    /// Whether there is nothing to come back for soon, until somebody writes.
+    fn may_rest(&self) -> bool {
+        let is_done = self.is_kept && self.is_synced && self.next_removal.is_none();
+        if !is_done || !self.background.memory.begin_rest() {
+            return false;
+        }
+        // Whoever writes from here on sees that it rests.
+        let is_durable = self.background.context.log.as_ref().is_none_or(|log| {
+            let (durable, due) = log.durable_and_due();
+            durable == due
+        });
+        is_durable || {
+            self.background.memory.end_rest();
+            false
+        }
+    }
+
     /// See [`pause_share`].
     fn pause_share(&self) -> f64 {
         let state = self.background.versions.state();
@@ -136,7 +176,11 @@ impl Background {
             return Ok(());
         }
         if !state.active.is_empty() {
-            self.writer.rotate(segment, 0)?;
+            self.writer.try_rotate(segment)?;
+            if self.context.log()?.active_segment() == segment {
+                // Somebody seals it just now, or is about to: the next look finds what has come of it.
+                return Ok(());
+            }
         }
         for table in due {
             let next = table.options.reclaim_interval.map(|all| now.saturating_add(all / 2));
@@ -154,12 +198,18 @@ impl Machine for Housekeeper {
         }
         let background = Arc::clone(&self.background);
         let now = background.context.env.clock.now();
+        background.memory.end_rest();
+        if self.is_resting {
+            self.next = self.next.min(now + self.look_interval());
+        }
+        background.memory.follow_share();
         background.memory.take_back();
         // First of all: what else is to be done may take long.
         let synced = self.sync(now);
         let mut kept = Ok(());
-        if now >= self.next {
-            self.next = now + background.context.options.sync_interval.min(LOOK_INTERVAL_MAX);
+        let looks = now >= self.next;
+        if looks {
+            self.next = now + self.look_interval();
             self.idle_watch.look(&background.memory, now);
             kept = self.keep();
             self.is_kept = kept.is_ok();
@@ -183,6 +233,12 @@ impl Machine for Housekeeper {
         }
         if has_moved {
             return Step::Worked;
+        }
+        self.is_resting = self.may_rest();
+        if self.is_resting {
+            // Woken before, it looks soon after.
+            self.next = if looks { now + LOOK_INTERVAL_RESTING } else { self.next };
+            return Step::Until(self.next);
         }
         let next = self.next.min(self.sync_schedule.next);
         Step::Until(self.next_removal.map_or(next, |removal| removal.min(next)))

@@ -143,17 +143,23 @@ struct Guarded {
 impl Machine for Guarded {
     fn step(&mut self) -> Step {
         let Self { name, context, machine } = self;
-        if context.env.jobs.is_stepper() {
-            // A simulation's user sees it where it waits.
-            return machine.step();
-        }
-        let stepped = catch_unwind(AssertUnwindSafe(|| machine.step()));
-        stepped.unwrap_or_else(|panic| {
-            context.poison(&Error::bug(format!("{name} panicked: {}", text_of(&*panic))));
+        let step = if context.env.jobs.is_stepper() {
+            // A simulation's user sees a panic where it waits.
+            machine.step()
+        } else {
+            let stepped = catch_unwind(AssertUnwindSafe(|| machine.step()));
+            stepped.unwrap_or_else(|panic| {
+                context.poison(&Error::bug(format!("{name} panicked: {}", text_of(&*panic))));
+                // It is only dropped, so a half-changed one is never seen.
+                Step::Finished
+            })
+        };
+        if step == Step::Finished {
+            // Who waits for its work looks for the reason, whoever stopped all writes: a failed sync tells nobody. The
+            // housekeeper looks now and then, so this comes soon.
             context.env.jobs.wake();
-            // It is only dropped, so a half-changed one is never seen.
-            Step::Finished
-        })
+        }
+        step
     }
 
     fn yields(&self) -> bool {
@@ -232,6 +238,23 @@ mod tests {
         env.jobs.spawn("unlucky", Box::new(guarded)).join();
         assert!(one.fatal().is_some_and(|error| error.to_string().contains("unlucky panicked: no luck")));
         assert!(other.fatal().is_none());
+    }
+
+    /// A machine that stopped because of it once told nobody, and who waited for a flush did so for ever.
+    #[test]
+    fn who_waits_is_told_that_all_writes_have_stopped() {
+        let env = Env::memory(1);
+        let options = Options::default().env(env.clone());
+        let db = crate::Database::open("/db", options).unwrap();
+        let context = Arc::clone(&db.engine().context);
+        let waiter = env.jobs.fork("waiter", move || {
+            let told = context.wait_for(|| None, || false);
+            assert!(matches!(told, Err(Error::Poisoned(_))), "{told:?}");
+        });
+        env.jobs.step_some(100);
+        // As a failed sync does, which wakes nobody.
+        db.engine().context.poison(&"a sync failed");
+        waiter.join();
     }
 
     /// What was over when it was looked at is over, whatever is the case by the time that is told.

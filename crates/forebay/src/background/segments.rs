@@ -20,6 +20,12 @@ impl SegmentMaker {
         Self { background, has_failed: false, next_try: Duration::ZERO }
     }
 
+    /// Whether nobody writes yet, in a pool: of very many databases most never need another segment.
+    fn is_early(&self) -> bool {
+        self.background.context.limit.seat().is_some()
+            && self.background.versions.look(|state| state.active.is_empty())
+    }
+
     /// Whether it leaves what space there is to a flush, which alone makes more, until that is over.
     fn gives_way(&self) -> bool {
         let is_short = self.has_failed || self.background.context.health.any_trouble().is_some();
@@ -36,6 +42,9 @@ impl Machine for SegmentMaker {
         let now = background.context.env.clock.now();
         if now < self.next_try {
             return Step::Until(self.next_try);
+        }
+        if self.is_early() {
+            return Step::Idle;
         }
         let is_ready = if self.gives_way() { Ok(false) } else { background.writer.prepare_segment() };
         match is_ready {

@@ -55,6 +55,8 @@ pub enum Operation {
         key: Vec<u8>,
         /// An operand of the table's rule or, in an aggregator's table, a state.
         operand: Vec<u8>,
+        /// When the entry expires that it was merged into, in milliseconds since 1970; `None` where it never does.
+        expiry_milliseconds: Option<u64>,
     },
     /// All keys of a range were removed.
     DeleteRange {
@@ -85,17 +87,18 @@ impl Named {
 
     fn operation(&self, record: &Record<'_>) -> Operation {
         let key = record.key.to_vec();
+        let (value, expiry) = match self.expires && record.kind != Kind::Delete {
+            true => expiry::split(record.value),
+            false => (record.value, NEVER),
+        };
+        let (value, expiry_milliseconds) = (value.to_vec(), (expiry != NEVER).then_some(expiry));
         match record.kind {
-            Kind::Put if self.merges_puts => Operation::Merge { key, operand: record.value.to_vec() },
-            Kind::Put => {
-                let (value, expiry) =
-                    if self.expires { expiry::split(record.value) } else { (record.value, NEVER) };
-                let expiry_milliseconds = (expiry != NEVER).then_some(expiry);
-                Operation::Put { key, value: value.to_vec(), expiry_milliseconds }
-            }
             Kind::Delete => Operation::Delete { key },
+            Kind::Put if !self.merges_puts => Operation::Put { key, value, expiry_milliseconds },
             // The log has no pointers to values.
-            Kind::Merge | Kind::Pointer => Operation::Merge { key, operand: record.value.to_vec() },
+            Kind::Put | Kind::Merge | Kind::Pointer => {
+                Operation::Merge { key, operand: value, expiry_milliseconds }
+            }
         }
     }
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use forebay_base::{Error, Result};
 use forebay_env::fs::GatedFs;
 use forebay_env::sync::atomic::{AtomicBool, Ordering};
-use forebay_env::{Env, guest};
+use forebay_env::{Env, Haste, guest};
 use forebay_store::Metrics;
 use forebay_store::buffer::ArenaPool;
 use forebay_store::log::Log;
@@ -20,7 +20,8 @@ use forebay_store::log::recover::LogFiles;
 use forebay_store::manifest::Superblock;
 use forebay_store::salvage::Gaps;
 
-use crate::options::{Buffers, Options};
+use crate::options::{Buffers, Division, Options};
+use crate::pool::Limit;
 
 pub(crate) use directory::create_dir_durably;
 pub(crate) use health::{COMPACT, FLUSH, Health, may_stop_work};
@@ -29,6 +30,8 @@ pub(crate) struct Context {
     pub(crate) env: Env,
     pub(crate) dir: PathBuf,
     pub(crate) options: Options,
+    /// How much memory it may take.
+    pub(crate) limit: Limit,
     pub(crate) superblock: Superblock,
     /// `None` when opened for reading only.
     pub(crate) log: Option<Log>,
@@ -51,13 +54,29 @@ pub(crate) struct Context {
 impl Context {
     /// The write buffers as they are now.
     pub(crate) fn buffers(&self) -> Buffers {
-        self.options.buffers(self.keeps_records.load(Ordering::Relaxed))
+        self.division().buffers(self.keeps_records.load(Ordering::Relaxed))
+    }
+
+    /// How memory is divided, as much as there is of it now.
+    pub(crate) fn division(&self) -> Division {
+        self.options.divided(self.limit.bytes())
     }
 
     /// The log, or the reason why there is none.
     pub(crate) fn log(&self) -> Result<&Log> {
         refuse_guests()?;
         self.log.as_ref().ok_or_else(|| Error::invalid("the database is open for reading only"))
+    }
+
+    /// Among the databases of a pool: whether somebody may wait for background work from now on.
+    pub(crate) fn set_haste(&self, haste: Haste) {
+        self.limit.set_haste(&self.env.jobs, haste);
+    }
+
+    /// Somebody waits for background work, until this is dropped.
+    pub(crate) fn begin_wait(&self) -> Waiter<'_> {
+        self.limit.begin_wait(&self.env.jobs);
+        Waiter(self)
     }
 
     /// Where the log is.
@@ -99,6 +118,11 @@ impl Context {
         }
     }
 
+    /// Where there is no table of a name that was asked for.
+    pub(crate) fn no_table(&self, name: &str) -> Error {
+        Error::NotFound(format!("there is no table `{name}` in {}", self.dir.display()))
+    }
+
     /// Stops all further writes for this reason.
     pub(crate) fn poison(&self, cause: &impl fmt::Display) {
         if let Some(log) = &self.log {
@@ -120,6 +144,7 @@ impl Context {
         done: impl Fn() -> bool,
     ) -> Result<()> {
         let mut verdict = Ok(());
+        let _waiter = self.begin_wait();
         // What counts is what was seen: by the time it is told it may be otherwise.
         self.env.jobs.wait(&mut || {
             let reason = || self.fatal().or_else(&trouble).or_else(|| self.is_closing().then(closed));
@@ -156,11 +181,28 @@ impl Context {
     }
 }
 
+/// Whoever waits for background work: that is no leisure then.
+pub(crate) struct Waiter<'a>(&'a Context);
+
+impl Drop for Waiter<'_> {
+    fn drop(&mut self) {
+        self.0.limit.end_wait(&self.0.env.jobs);
+    }
+}
+
 /// The message for a call that comes too late.
 pub(crate) const CLOSED: &str = "the database is closed";
 
 pub(crate) fn closed() -> Error {
     Error::invalid(CLOSED)
+}
+
+/// What is wrong with a table's options, with the table's name.
+pub(crate) fn of_table(name: &str, error: Error) -> Error {
+    match error {
+        Error::Invalid(reason) => Error::invalid(format!("table `{name}`: {reason}")),
+        error => error,
+    }
 }
 
 // Guests are merge rules, functions and filters of users. They are asked in the midst of work, which may hold what they

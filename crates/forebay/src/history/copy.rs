@@ -62,6 +62,10 @@ impl History {
             let view = self.versions.view();
             // A copy begins without savepoints, whose files it would have to hold, too.
             let mut snapshot = Snapshot { savepoints: Vec::new(), ..version_set.snapshot_of(&view.state) };
+            if view.state.expires() {
+                // What has expired here has in the copy.
+                snapshot.clock_milliseconds = self.context.env.clock.unix_milliseconds();
+            }
             // What is kept for its changes alone stays behind.
             snapshot.log.kept = snapshot.log.low;
             // Opened as a database it goes its own way; as a follower, that of this one.

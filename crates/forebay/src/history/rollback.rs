@@ -14,7 +14,7 @@ use forebay_layouts::convert;
 use forebay_store::manifest::{Edit, LogMark, Rollback};
 
 use crate::history::History;
-use crate::versions::{TableState, Tables, has_other_files};
+use crate::versions::{TableState, Tables, has_other_files, is_being_sorted};
 
 /// Where the generations of a rollback begin: no table gets as many layouts between two of them.
 const GENERATIONS_PER_ROLLBACK: u64 = 1 << 32;
@@ -52,11 +52,7 @@ impl History {
         let state = self.versions.state();
         let rewritten = self.versions.first_reordering();
         if let Some(table) = rewritten.and_then(|id| state.tables.get(&id)) {
-            let reason = format!(
-                "table `{}` is being sorted into another order; try again when that is done",
-                table.name
-            );
-            return Err(Error::invalid(reason));
+            return Err(is_being_sorted(table));
         }
         let savepoint = Arc::clone(version_set.savepoint(name)?);
         debug_assert!(state.is_frozen, "all writers wait");

@@ -4,12 +4,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use forebay_env::Haste;
 use forebay_env::sync::atomic::Ordering;
 use forebay_layouts::Layout;
 use forebay_store::Owner;
 use forebay_store::log::RECORD_BYTES_MIN;
 
 use crate::memory::MemoryShares;
+use crate::options::Division;
 use crate::versions::{State, TableState};
 
 /// A database is idle after this time without a write.
@@ -33,14 +35,18 @@ impl IdleWatch {
     pub(crate) fn look(&mut self, memory: &MemoryShares, now: Duration) {
         let last_sequence = memory.context.log.as_ref().map_or(0, |log| log.last_sequence());
         debug_assert!(last_sequence >= self.last_sequence, "numbers are given upwards");
-        let is_never_idle = memory.context.options.is_never_idle;
-        if is_never_idle || last_sequence != self.last_sequence || !memory.versions.state().sealed.is_empty()
-        {
+        let is_busy = || memory.context.options.is_never_idle || memory.context.limit.is_waited_for();
+        let is_flushed = || memory.versions.state().sealed.is_empty();
+        if last_sequence != self.last_sequence || is_busy() || !is_flushed() {
             *self = Self { last_sequence, since: now };
         } else if now.saturating_sub(self.since) >= IDLE_AFTER && !memory.is_idle() {
             memory.note_idle();
             memory.context.env.jobs.wake();
         }
+        // Each time: somebody may have begun to write as this was told last.
+        let haste = if memory.is_idle() { Haste::Leisure } else { Haste::Hasty };
+        memory.context.set_haste(haste);
+        memory.report();
         match memory.filters_exceed() {
             // Filters that were read meanwhile may come to more than was expected.
             true => memory.tend_filters(),
@@ -69,7 +75,7 @@ impl MemoryShares {
     }
 
     /// What was written since opening, as far as it fills buffers: short records do by their number.
-    fn written_bytes(&self) -> u64 {
+    pub(super) fn written_bytes(&self) -> u64 {
         let metrics = &self.context.metrics;
         metrics.user_bytes.get() + RECORD_BYTES_MIN as u64 * metrics.user_records.get()
     }
@@ -78,6 +84,10 @@ impl MemoryShares {
     /// filled soon, and not for a write now and then.
     #[cold]
     pub(crate) fn note_write(&self) {
+        if self.end_rest() {
+            // The log is to be synced in time.
+            self.context.env.jobs.wake();
+        }
         let since = self.written_bytes().saturating_sub(self.idle_from_bytes.load(Ordering::Relaxed));
         if since > self.context.pool.arena_bytes() as u64 / 2 {
             self.end_idle();
@@ -87,6 +97,8 @@ impl MemoryShares {
     /// Notes that a buffer is to be filled.
     pub(crate) fn end_idle(&self) {
         if self.is_idle.swap(false, Ordering::Relaxed) {
+            self.end_rest();
+            self.context.set_haste(Haste::Hasty);
             self.context.env.jobs.wake();
         }
     }
@@ -108,28 +120,31 @@ impl MemoryShares {
     /// Memory that filters may take, for now: their share, less what tables keep in memory, and no more than all others
     /// leave.
     pub(crate) fn filter_bytes(&self) -> u64 {
+        self.filter_bytes_of(&self.context.division())
+    }
+
+    fn filter_bytes_of(&self, division: &Division) -> u64 {
         let resident = self.context.metrics.memory.now(Owner::Resident);
-        let share = (self.context.options.filter_bytes() + self.lent_bytes()).saturating_sub(resident);
-        let left = self.unclaimed_bytes().saturating_sub(self.context.options.cache_bytes_min());
-        share.min(left).max(self.context.options.filter_bytes_min())
+        let share = (division.filter_bytes() + self.lent_bytes()).saturating_sub(resident);
+        let left = self.unclaimed_bytes(division).saturating_sub(division.cache_bytes_min());
+        share.min(left).max(division.filter_bytes_min())
     }
 
     /// What of the limit nobody takes but those who read: neither now nor, as far as that is likely to come again, of
     /// late.
-    fn unclaimed_bytes(&self) -> u64 {
-        let (options, memory) = (&self.context.options, &self.context.metrics.memory);
+    fn unclaimed_bytes(&self, division: &Division) -> u64 {
+        let memory = &self.context.metrics.memory;
         let is_idle = self.lent_bytes() > 0;
         let buffers = self.context.buffers();
         // The order over each buffer, and once more over the one that is being sorted.
         let order = self.context.pool.words_bytes() * (buffers.count as u64 + 1);
         let writing = self.context.pool.held_bytes().max(if is_idle { 0 } else { buffers.total_bytes() })
             + if is_idle { 0 } else { order };
-        let merging = memory.high(Owner::Merging).max(options.merge_bytes());
-        let scanning = memory.high(Owner::Scanning) + memory.high(Owner::Standing);
-        let work = merging + memory.high(Owner::Writing) + scanning;
+        let work = division.work_bytes(memory.high(Owner::Merging), memory.high(Owner::Writing));
+        let work = work + memory.high(Owner::Scanning) + memory.high(Owner::Standing);
         let kept = memory.high(Owner::Resident) + self.context.metrics.index_memory_bytes.get();
-        let taken = writing + work.saturating_sub(WORK_BYTES_FREE) + kept;
-        options.memory_limit_bytes.saturating_sub(taken)
+        let taken = writing + division.beyond_free(work, WORK_BYTES_FREE) + kept;
+        division.limit_bytes.saturating_sub(taken)
     }
 
     /// Gives the page cache what filters leave of the memory for reading, and while nobody writes what spare buffers
@@ -147,11 +162,12 @@ impl MemoryShares {
         self.context.metrics.memory.look();
         let state = self.versions.state();
         self.size_buffers(&state);
-        self.versions.lists.resident.bytes.store(self.context.options.resident_bytes(), Ordering::Relaxed);
-        let (limit, held) = (self.filter_bytes(), self.context.metrics.filter_memory_bytes.get());
-        let cache_bytes = self.context.options.cache_bytes_min() + limit.saturating_sub(held);
+        let division = self.context.division();
+        self.versions.lists.resident.bytes.store(division.resident_bytes(), Ordering::Relaxed);
+        let (limit, held) = (self.filter_bytes_of(&division), self.context.metrics.filter_memory_bytes.get());
+        let cache_bytes = division.cache_bytes_min() + limit.saturating_sub(held);
         debug_assert!(
-            cache_bytes + held.min(limit) <= self.context.options.memory_limit_bytes,
+            cache_bytes + held.min(limit) <= division.limit_bytes,
             "filters and pages together are within the limit"
         );
         // Of a tree, nodes are kept rather than pages.
@@ -186,7 +202,7 @@ impl MemoryShares {
     /// step by step.
     pub(super) fn lent_bytes(&self) -> u64 {
         if self.is_idle.load(Ordering::Relaxed) {
-            self.context.options.idle_bytes(self.context.buffers())
+            self.context.division().idle_bytes(self.context.buffers())
         } else {
             0
         }

@@ -3,6 +3,7 @@
 mod filters;
 mod idle;
 mod pinned;
+mod share;
 
 use std::sync::Arc;
 
@@ -15,6 +16,7 @@ use crate::context::Context;
 use crate::versions::Versions;
 
 pub(crate) use idle::IdleWatch;
+use share::Demand;
 
 /// Who gets how much of the memory limit, for now.
 pub(crate) struct MemoryShares {
@@ -33,6 +35,10 @@ pub(crate) struct MemoryShares {
     /// How many lists there were when it was last looked at what they stand for, and how many that may be again by now.
     lists_noted: AtomicU64,
     lists_paid: AtomicU64,
+    /// In a pool: what this database has use for, the share that it keeps to, and that its housekeeper rests.
+    demand: Mutex<Demand>,
+    followed_bytes: AtomicU64,
+    rests: AtomicBool,
 }
 
 impl MemoryShares {
@@ -52,6 +58,9 @@ impl MemoryShares {
             in_vain,
             lists_noted,
             lists_paid,
+            demand: Mutex::default(),
+            followed_bytes: AtomicU64::new(0),
+            rests: AtomicBool::new(false),
         }
     }
 
@@ -96,7 +105,7 @@ impl Memory {
         let buffers = state.sealed.iter().chain([&state.active]);
         let of = |owner| metrics.memory.now(owner);
         let memory = Self {
-            limit: context.options.memory_limit_bytes,
+            limit: context.limit.bytes(),
             write_buffers: context.pool.held_bytes(),
             buffer_indexes: buffers.map(|buffer| buffer.index_bytes() as u64).sum(),
             resident_records: versions.resident_bytes(),

@@ -62,6 +62,8 @@ pub enum DumpedEntry {
     DropSavepoint { name: String },
     /// All tables became what they were.
     Rollback { tables: usize },
+    /// It is no earlier than this, in milliseconds since 1970.
+    Clock { milliseconds: u64 },
     /// What is said of the feed of changes: how much of the log is kept for it, and the lines of its lineage.
     Feed { keep_bytes: u64, is_copy: bool, lines: Vec<(u64, u64)> },
     /// A commit.
@@ -262,6 +264,7 @@ fn entries_of(edit: Edit) -> Vec<DumpedEntry> {
         }
         Edit::Savepoint(kept) => vec![savepoint(kept.name, kept.sequence)],
         Edit::DropSavepoint(name) => vec![DumpedEntry::DropSavepoint { name }],
+        Edit::Clock(milliseconds) => vec![DumpedEntry::Clock { milliseconds }],
         Edit::Feed(said, _) => vec![feed(said)],
         Edit::Rollback(rollback) => {
             let first = DumpedEntry::Rollback { tables: rollback.tables.len() };

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use forebay_base::{Error, Result, planted};
 use forebay_env::fs::{BoundedFs, GatedFs};
 use forebay_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use forebay_env::{Env, FileLock, FileSystem};
+use forebay_env::{Env, FileLock, FileSystem, SteadyClock};
 use forebay_layouts::DataFile;
 use forebay_store::buffer::ArenaPool;
 use forebay_store::log::recover::{Extent, LogFiles};
@@ -35,6 +35,7 @@ use forebay_store::{Metrics, WriteBuffer, names};
 use crate::context::{CLOSED, Context, Health};
 use crate::engine::Engine;
 use crate::options::{Options, Role};
+use crate::pool::Limit;
 use crate::versions::{Replay, RetainedSegment, Retired, State, VersionSet, Versions, retained_segments};
 
 pub(crate) use clear::{Listing, clear_away, is_ours, remove_all};
@@ -53,13 +54,19 @@ pub use verify::{Damage, VerifyReport};
 
 static SERIAL: AtomicU64 = AtomicU64::new(1);
 
-/// Where the database's files are, if options agree with each other: behind a gate, and few are open at a time.
-fn environment(options: &Options) -> Result<(Env, Arc<GatedFs>)> {
+/// Where the database's files are, if options agree with each other: behind a gate, and few are open at a time. Its wall
+/// clock never goes back.
+fn environment(dir: &Path, options: &Options) -> Result<(Env, Arc<GatedFs>, Arc<SteadyClock>)> {
     options.validate()?;
-    let env = options.env.clone().unwrap_or_else(Env::real);
+    let env = match &options.pool {
+        Some(pool) => pool.environment(options.env.clone(), &dir.display().to_string()),
+        None => options.env.clone().unwrap_or_else(Env::real),
+    };
     let gate = GatedFs::new(Arc::clone(&env.fs), CLOSED);
     let files_max = options.open_files(env.fs.process_files_max());
-    Ok((Env { fs: BoundedFs::new(gate.clone(), files_max), ..env }, gate))
+    let clock = Arc::new(SteadyClock::new(Arc::clone(&env.clock)));
+    let env = Env { fs: BoundedFs::new(gate.clone(), files_max), clock: clock.clone(), ..env };
+    Ok((env, gate, clock))
 }
 
 /// A database that was opened, and is at rest yet.
@@ -73,15 +80,15 @@ pub(crate) struct Opened {
 
 /// Opens or makes the database at `dir`.
 pub(crate) fn open(dir: &Path, mut options: Options) -> Result<Opened> {
-    let (env, gate) = environment(&options)?;
+    let (env, gate, clock) = environment(dir, &options)?;
     options.fit_to(env.jobs.parallelism());
     // Whatever becomes the working directory later.
     let dir = &*env.fs.absolute(dir).map_err(|error| of_path(&*env.fs, dir, error))?;
     let (lock, made) = enter(&env, dir, &options)?;
     debug_assert!(lock.is_some() || options.salvage, "only what is damaged may lack its lock");
     debug_assert!(made == Made::Nothing || options.create_if_missing, "only what was wanted is made");
-    let (engine, pending) =
-        read(&env, gate.clone(), dir, options).inspect_err(|_| drop(made.take_back(gate.behind(), dir)))?;
+    let (engine, pending) = read(&env, gate.clone(), &clock, dir, options)
+        .inspect_err(|_| drop(made.take_back(gate.behind(), dir)))?;
     Ok(Opened { engine, pending, lock, made })
 }
 
@@ -89,17 +96,20 @@ pub(crate) fn open(dir: &Path, mut options: Options) -> Result<Opened> {
 fn read(
     env: &Env,
     gate: Arc<GatedFs>,
+    clock: &SteadyClock,
     dir: &Path,
     options: Options,
 ) -> Result<(Arc<Engine>, VecDeque<Extent>)> {
-    let (fs, metrics) = (&*env.fs, Arc::new(Metrics::within(options.memory_limit_bytes)));
+    let limit = Limit::new(&options, dir, &env.jobs)?;
+    let (fs, metrics) = (&*env.fs, Arc::new(Metrics::within(limit.bytes())));
     let gaps = Arc::new(Gaps::default());
     let (superblock, closed, manifest, mut replay) = roots(env, dir, &options, &metrics, &gaps)?;
+    clock.raise(replay.clock_milliseconds);
     let listing = Listing::read(fs, dir)?;
     replay.lists.next_id.store(replay.next_id.max(listing.highest_id() + 1), Ordering::Relaxed);
 
     let keeps_records = replay.tables.values().any(|table| table.options.layout.keeps_in_memory());
-    let buffers = options.buffers(keeps_records);
+    let buffers = options.divided(limit.bytes()).buffers(keeps_records);
     let pool = ArenaPool::new(buffers.bytes as usize, buffers.count);
     let files = LogFiles { fs, dir, secret: superblock.log_secret, jobs: &env.jobs };
     let reader = Reader { env, files, pool: &pool, buffers, options: &options, closed };
@@ -139,6 +149,7 @@ fn read(
         health: Health::new(options.compactors()),
         env: env.clone(),
         options,
+        limit,
     };
     let versions = Versions::new(Arc::new(context), version_set, state, replay.lists, replay.trees);
     let engine = Arc::new(Engine::new(versions));
@@ -314,6 +325,7 @@ fn version_set_of(
         savepoints: replay.savepoints.clone(),
         rollbacks: 0,
         rolled_back: replay.rolled_back,
+        clock_milliseconds: replay.clock_milliseconds,
         feed: replay.feed.clone(),
     };
     for table in replay.tables.values() {

@@ -25,6 +25,11 @@ pub(crate) fn start(engine: &Engine, pending: VecDeque<Extent>) -> Result<Vec<Ha
         let buffer = load_buffer(&context.log_files(), &extent, &context.pool)?;
         versions.update_state(|state| state.sealed.insert(0, buffer));
     }
+    if let Some(seat) = context.limit.seat() {
+        // What is to be opened next needs the memory.
+        let holds_too_much = || context.pool.held_bytes() > seat.share_bytes();
+        while holds_too_much() && !versions.state().sealed.is_empty() && machines.flush_some() {}
+    }
     Ok(machines.spawn())
 }
 

@@ -3,7 +3,9 @@
 //! there is of it.
 
 mod approximate;
+mod count;
 mod cursor;
+mod parts;
 mod states;
 
 use std::time::Duration;
@@ -12,7 +14,7 @@ use forebay_base::combine::Fold;
 use forebay_base::{Record, Result, expiry, planted};
 use forebay_env::guest;
 use forebay_env::sync::atomic::Ordering;
-use forebay_layouts::{answered, milliseconds_of};
+use forebay_layouts::{RuleName, answered, milliseconds_of};
 use forebay_store::list::Lookup;
 
 use crate::context::Context;
@@ -20,8 +22,10 @@ use crate::versions::{TableState, View};
 
 pub use approximate::Approximation;
 pub(crate) use approximate::approximate;
+pub(crate) use count::count;
 pub(crate) use cursor::Entry;
 pub use cursor::{Cursor, Nearest};
+pub(crate) use parts::parts;
 pub(crate) use states::States;
 
 /// Every how many lookups one is timed: reading the clock twice would be a share of a cached get.
@@ -29,32 +33,74 @@ const TIMED_EVERY: u64 = 16;
 
 /// Looks a key up.
 pub(crate) fn get(context: &Context, view: &View, table: u32, key: &[u8]) -> Result<Option<Vec<u8>>> {
+    let mut value = Vec::new();
+    Ok(get_into(context, view, table, key, &mut value)?.map(|_| value))
+}
+
+/// The same into memory that is there, in place of what it has. Returns when the entry expires, if there is one.
+pub(crate) fn get_into(
+    context: &Context,
+    view: &View,
+    table: u32,
+    key: &[u8],
+    value: &mut Vec<u8>,
+) -> Result<Option<u64>> {
+    let table = view.table(table)?;
+    let mut fold = Fold::within(std::mem::take(value));
     let timed = context.metrics.gets.get().is_multiple_of(TIMED_EVERY);
     context.metrics.gets.add(1);
     let started = timed.then(|| context.env.clock.now());
-    let found = find(context, view, view.table(table)?, key);
+    let found = find(context, view, table, key, &mut fold);
     if let Some(started) = started {
         context.metrics.get_latency.record(context.env.clock.now().saturating_sub(started));
     }
-    found
+    let ttl = found?;
+    let is_there = fold.has_value() && !ttl.is_expired(fold.value());
+    *value = fold.into_memory();
+    Ok(is_there.then(|| ttl.cut(value)))
 }
 
-fn find(context: &Context, view: &View, table: &TableState, key: &[u8]) -> Result<Option<Vec<u8>>> {
-    let lookup = Lookup::new(table.order, key);
-    note(view, table, &lookup)?;
+/// What write buffers alone decide of a key; `None` where lists have to be asked.
+#[cfg(feature = "async")]
+pub(crate) fn get_buffered(
+    context: &Context,
+    view: &View,
+    table: u32,
+    key: &[u8],
+) -> Result<Option<Option<Vec<u8>>>> {
+    let table = view.table(table)?;
+    let mut fold = Fold::default();
+    if find_buffered(view, table, &Lookup::new(table.order, key), &mut fold)? {
+        return answered(Ok(None));
+    }
+    context.metrics.gets.add(1);
+    context.metrics.gets_from_buffer.add(1);
+    let ttl = Ttl::of(context, view, table);
+    answered(Ok(Some(ttl.unless_expired(fold.into_value()))))
+}
+
+/// Folds what write buffers have of a key. Says whether what is older matters.
+fn find_buffered(view: &View, table: &TableState, lookup: &Lookup<'_>, fold: &mut Fold) -> Result<bool> {
+    note(view, table, lookup)?;
     let (rule, rows) = (table.rule()?, table.rows());
     guest::take_failure();
-    let mut fold = Fold::default();
     let mut open = true;
     for (buffer, limit) in view.buffers() {
         if open {
-            buffer.find(&rows, lookup.prefix, key, limit, |record| {
+            buffer.find(&rows, lookup.prefix, lookup.key, limit, |record| {
                 open = fold.add(rule, record);
                 open
             });
         }
     }
-    if open {
+    Ok(open)
+}
+
+/// Folds all there is of a key. Says how its value is seen.
+fn find(context: &Context, view: &View, table: &TableState, key: &[u8], fold: &mut Fold) -> Result<Ttl> {
+    let lookup = Lookup::new(table.order, key);
+    if find_buffered(view, table, &lookup, fold)? {
+        let rule = table.rule()?;
         let wasted_nanoseconds = table.version.find(&[lookup], &mut |_, record| fold.add(rule, record))?;
         table.wasted_nanoseconds.fetch_add(wasted_nanoseconds, Ordering::Relaxed);
     } else {
@@ -64,7 +110,7 @@ fn find(context: &Context, view: &View, table: &TableState, key: &[u8]) -> Resul
         let value = table.version.values().read(key, pointer)?;
         fold.fetched(value);
     }
-    answered(Ok(Ttl::of(context, view, table).unless_expired(fold.into_value())))
+    answered(Ok(Ttl::of(context, view, table)))
 }
 
 /// Notes what a transaction looks up.
@@ -83,11 +129,35 @@ pub(crate) fn multi_get<K: AsRef<[u8]>>(
     table: u32,
     keys: &[K],
 ) -> Result<Vec<Option<Vec<u8>>>> {
-    let table = view.table(table)?;
+    let (ttl, stored) = multi_get_stored(context, view, table, keys)?;
+    Ok(stored.into_iter().map(|stored| ttl.unless_expired(stored)).collect())
+}
+
+/// The same, as values are stored: where they expire, with when. Says how they are seen.
+pub(crate) fn multi_get_stored<K: AsRef<[u8]>>(
+    context: &Context,
+    view: &View,
+    table: u32,
+    keys: &[K],
+) -> Result<(Ttl, Vec<Option<Vec<u8>>>)> {
+    let mut folds: Vec<Fold> = keys.iter().map(|_| Fold::default()).collect();
+    let ttl = find_all(context, view, view.table(table)?, keys, &mut folds)?;
+    let there = |fold: Fold| fold.into_value().filter(|stored| !ttl.is_expired(stored));
+    Ok((ttl, folds.into_iter().map(there).collect()))
+}
+
+/// Folds all there is of several keys, in one fold each, all of them empty. Says how their values are seen.
+pub(crate) fn find_all<K: AsRef<[u8]>>(
+    context: &Context,
+    view: &View,
+    table: &TableState,
+    keys: &[K],
+    folds: &mut [Fold],
+) -> Result<Ttl> {
+    debug_assert_eq!(keys.len(), folds.len(), "each key has a fold");
     let (rule, rows) = (table.rule()?, table.rows());
     guest::take_failure();
     context.metrics.gets.add(keys.len() as u64);
-    let mut folds: Vec<Fold> = keys.iter().map(|_| Fold::default()).collect();
     let lookups = keys.iter().map(|key| Lookup::new(table.order, key.as_ref()));
     let mut waiting: Vec<(usize, Lookup<'_>)> = lookups.enumerate().collect();
     waiting.iter().try_for_each(|(_, lookup)| note(view, table, lookup))?;
@@ -106,9 +176,8 @@ pub(crate) fn multi_get<K: AsRef<[u8]>>(
     let mut each = |at: usize, record: &Record<'_>| folds[numbers[at]].add(rule, record);
     let wasted_nanoseconds = table.version.find(&lookups, &mut each)?;
     table.wasted_nanoseconds.fetch_add(wasted_nanoseconds, Ordering::Relaxed);
-    fetch(table, keys, &mut folds)?;
-    let ttl = Ttl::of(context, view, table);
-    answered(Ok(folds.into_iter().map(|fold| ttl.unless_expired(fold.into_value())).collect()))
+    fetch(table, keys, folds)?;
+    answered(Ok(Ttl::of(context, view, table)))
 }
 
 /// Gets the values that stand in value files, all at a time.
@@ -141,10 +210,25 @@ impl Ttl {
     }
 
     /// A value as the user gave it, unless its time is over.
-    pub(crate) fn unless_expired(self, stored: Option<Vec<u8>>) -> Option<Vec<u8>> {
+    fn unless_expired(self, stored: Option<Vec<u8>>) -> Option<Vec<u8>> {
         let mut value = stored.filter(|stored| !self.is_expired(stored))?;
-        value.truncate(self.user_value(&value).len());
+        self.cut(&mut value);
         Some(value)
+    }
+
+    /// What a fold came to as the user gave it, unless that is nothing, or its time is over.
+    pub(crate) fn seen(self, fold: &Fold) -> Option<&[u8]> {
+        let is_there = fold.has_value() && !self.is_expired(fold.value());
+        is_there.then(|| self.user_value(fold.value()))
+    }
+
+    /// Leaves of a stored value what the user gave. Returns when it expires.
+    fn cut(self, stored: &mut Vec<u8>) -> u64 {
+        let Some(_) = self.now else { return expiry::NEVER };
+        let (value, expiry) = expiry::split(stored);
+        let bytes = value.len();
+        stored.truncate(bytes);
+        expiry
     }
 
     /// Whether values expire at all.
@@ -169,7 +253,32 @@ impl Ttl {
     }
 }
 
-/// When what is put now expires.
+/// When what is written now expires that lives for so long.
 pub(crate) fn expiry_of(context: &Context, ttl: Duration) -> u64 {
     expiry::after(context.env.clock.unix_milliseconds(), milliseconds_of(ttl))
+}
+
+/// When what is written now without more expires, in a table whose entries live for so long. Where operands are merged
+/// it is at the end of a window of that length: what is written in one window has one expiry, and is merged.
+pub(crate) fn usual_expiry(context: &Context, ttl: Duration, merging: Merging) -> u64 {
+    match merging {
+        Merging::Nothing => expiry_of(context, ttl),
+        Merging::Operands => expiry::window_end(context.env.clock.unix_milliseconds(), milliseconds_of(ttl)),
+    }
+}
+
+/// What becomes of several records of a key that may expire.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Merging {
+    /// The newest counts.
+    Nothing,
+    /// Operands are merged.
+    Operands,
+}
+
+impl Merging {
+    /// By the name of a table's rule.
+    pub(crate) fn by(rule: &RuleName) -> Self {
+        if *rule == RuleName::None { Self::Nothing } else { Self::Operands }
+    }
 }

@@ -109,7 +109,7 @@ impl States {
         let Some(Stretch { range, mut sources }) = stretch else { return Ok(false) };
         debug_assert!(range.low == within.low, "nothing lies between two stretches");
         self.next = range.high.clone();
-        let pieces_bytes = self.versions.context.options.memory_limit_bytes / PIECES_PART;
+        let pieces_bytes = self.versions.context.limit.bytes() / PIECES_PART;
         let piece_bytes = (pieces_bytes as usize / sources.len().max(1)).min(STEP_BYTES);
         // Where others walk, too, or pieces would be short, it reads as any other scan.
         let is_crowded = self.versions.context.metrics.memory.exceeds(Owner::Scanning, PIECES_PART);

@@ -9,7 +9,7 @@ use forebay_buffer_tree::Expected;
 use forebay_env::yield_point;
 use forebay_store::WriteBuffer;
 
-use crate::read::{Entry, expiry_of};
+use crate::read::{Entry, Merging, usual_expiry};
 use crate::relayout::Relayout;
 use crate::versions::{Commit, Finished};
 
@@ -26,7 +26,7 @@ impl Relayout {
             None => entries,
             Some(ttl) => {
                 // All of them begin to live together.
-                let expiry = expiry_of(&self.context, ttl);
+                let expiry = usual_expiry(&self.context, ttl, Merging::by(table.rule.name()));
                 Box::new(entries.map(move |entry| {
                     entry.map(|(key, mut value)| {
                         value.extend_from_slice(&expiry.to_le_bytes());

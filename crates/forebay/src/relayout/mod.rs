@@ -1,18 +1,21 @@
 //! Tables that get another shape: layouts and orders are changed in use, and records come in sorted.
 
+mod alter;
 mod ingest;
 mod reorder;
 mod set_layout;
 
 use std::sync::Arc;
 
+use forebay_base::Result;
 use forebay_env::sync::{Mutex, Rank};
+use forebay_store::manifest::Edit;
 
 use crate::background::Background;
 use crate::context::Context;
 use crate::memory::MemoryShares;
 use crate::space::Space;
-use crate::versions::Versions;
+use crate::versions::{TableState, VersionSetGuard, Versions};
 use crate::write::Writer;
 
 /// Gives tables another shape.
@@ -44,5 +47,25 @@ impl Relayout {
             background: Arc::clone(background),
             bringing_in: Mutex::ranked(Rank::Unordered, ()),
         }
+    }
+
+    /// Has a table go on as another version of itself, which has the same files: durably, and then for everybody.
+    fn succeed_in_place(
+        &self,
+        mut version_set: VersionSetGuard<'_>,
+        table: &TableState,
+        altered: &Arc<TableState>,
+    ) -> Result<()> {
+        debug_assert!(
+            altered.versions().keys().eq(table.versions().keys()),
+            "what there is stays where it is"
+        );
+        version_set.append(&Edit::AlterTable(altered.entry()))?;
+        self.versions.update_state(|state| state.tables.insert(Arc::clone(altered)));
+        version_set.note_new_layout(table, altered);
+        drop(version_set);
+        self.memory.share_memory();
+        self.context.env.jobs.wake();
+        Ok(())
     }
 }

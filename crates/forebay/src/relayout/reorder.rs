@@ -14,6 +14,7 @@
 //! no flush is merged with older runs, no range is deleted and nothing is ingested.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use forebay_base::merge::Direction;
 use forebay_base::{Combine, Error, Range, Record, Result};
@@ -106,7 +107,7 @@ impl Relayout {
             self.context.superblock.hash_seed,
             &table.space,
         );
-        let mut target = ReorderTarget::new(options, store, &table.rule, self.context.options.job_bytes());
+        let mut target = ReorderTarget::new(options, store, &table.rule, self.context.division().job_bytes());
         self.copy(&table, start, &mut target, tell)?;
         drop(table);
         for _ in 0..ROUNDS {
@@ -193,6 +194,10 @@ impl Relayout {
         self.context.sync_dir()?;
         // The log may still have ranges that were deleted, and must not be read from there again.
         version_set.tell_mark()?;
+        // Merges of the target may have dropped what had expired.
+        if table.expires_merged() {
+            version_set.keep_time(Duration::ZERO)?;
+        }
         if let Err(error) = version_set.append(&Edit::AlterTable(reordered.entry())) {
             if log.poisoned().is_some() {
                 // It may be durable all the same: then its files will be asked for.

@@ -6,12 +6,11 @@ use std::sync::Arc;
 
 use forebay_base::{Error, Result};
 use forebay_layouts::{Layout, TableOptions, convert};
-use forebay_store::manifest::Edit;
 
 use crate::background::Draining;
 use crate::relayout::Relayout;
 use crate::relayout::reorder::Tell;
-use crate::versions::{TableState, has_other_files};
+use crate::versions::{TableState, has_other_files, is_being_sorted};
 
 impl Relayout {
     /// Gives a table another layout.
@@ -42,7 +41,7 @@ impl Relayout {
 
     /// `false`, and nothing is done, where the table keeps records in memory for which the layout has no place.
     fn try_layout(&self, id: u32, layout: Layout) -> Result<bool> {
-        let mut version_set = self.versions.lock();
+        let version_set = self.versions.lock();
         let state = self.versions.state();
         let Some(table) = state.tables.get(&id) else {
             return Err(Error::NotFound(format!("{} was dropped", state.tables.named_dropped(id))));
@@ -55,11 +54,7 @@ impl Relayout {
             return Err(Error::invalid("the table's order has changed meanwhile; try again"));
         }
         if self.versions.is_reordering(id) {
-            let reason = format!(
-                "table `{}` is being sorted into another order; try again when that is done",
-                table.name
-            );
-            return Err(Error::invalid(reason));
+            return Err(is_being_sorted(table));
         }
         if !layout.takes_residents() && table.version.resident().is_some() {
             return Ok(false);
@@ -69,19 +64,10 @@ impl Relayout {
         let version = convert(&*table.version, &options, version_set.log.flushed.0);
         let altered = table.with_options(options, version.ok_or_else(has_other_files)?);
         debug_assert!(
-            altered.versions().keys().eq(table.versions().keys()),
-            "what there is stays where it is"
-        );
-        debug_assert!(
             layout.takes_residents() || altered.version.resident().is_none(),
             "what is in memory has a place"
         );
-        version_set.append(&Edit::AlterTable(altered.entry()))?;
-        self.versions.update_state(|state| state.tables.insert(Arc::clone(&altered)));
-        version_set.note_new_layout(table, &altered);
-        drop(version_set);
-        self.memory.share_memory();
-        self.context.env.jobs.wake();
+        self.succeed_in_place(version_set, table, &altered)?;
         Ok(true)
     }
 }

@@ -138,8 +138,9 @@ impl Simulation {
         let value_file_bytes = self.buffer.log_bytes(state.records).min(2 * pointed_bytes);
         let disk_bytes = holdings.file_bytes + log_on_disk + value_file_bytes;
         // While a write buffer is written to a list, the log has both it and the next.
-        let disk_bytes_peak =
-            tree.inventory().file_bytes_max() + 2 * self.options.buffers(false).bytes + value_file_bytes;
+        let disk_bytes_peak = tree.inventory().file_bytes_max()
+            + 2 * self.options.division().buffers(false).bytes
+            + value_file_bytes;
         let paths = tree.paths();
         let resident = tree.filters().resident_bytes();
         Point {
@@ -153,7 +154,7 @@ impl Simulation {
             list_bytes_read: by_cause(&traffic.bytes_read),
             jobs_done: by_cause(&traffic.jobs),
             free_edits: tree.free_edits(),
-            burst: Bursts::of(&state.bursts, self.options.buffers(false).bytes),
+            burst: Bursts::of(&state.bursts, self.options.division().buffers(false).bytes),
             space_amplification: ratio(
                 disk_bytes as f64,
                 (list_record_bytes + pointed_bytes + log_on_disk) as f64,
@@ -204,8 +205,8 @@ impl Forecast {
                 Keys::Unique => None,
                 Keys::DrawnFrom(keys) => Some(keys),
             },
-            memory_limit_bytes: options.memory_limit_bytes,
-            write_buffer_bytes: options.buffers(false).bytes,
+            memory_limit_bytes: options.memory_limit_bytes(),
+            write_buffer_bytes: options.division().buffers(false).bytes,
             node_bytes: tree.node_bytes,
             fan_out: tree.fan_out,
             fast_per_slow: tree.fast_per_slow,

@@ -122,7 +122,7 @@ impl Simulation {
                 "the planner cannot know how well values compress; simulate without a codec",
             ));
         }
-        let buffers = options.buffers(table.layout.keeps_in_memory());
+        let buffers = options.division().buffers(table.layout.keeps_in_memory());
         let options = options.write_buffer(buffers.bytes).write_buffers(buffers.count);
         let batch = load.batch();
         let batch_records = u64::from(batch.records());
@@ -140,7 +140,7 @@ impl Simulation {
 
     /// What filters may take beside the order over full buffers.
     pub(crate) fn filter_bytes(&self) -> u64 {
-        self.options.filter_bytes_beside(size_of::<u64>() as u64 * self.buffer.records)
+        self.options.division().filter_bytes_beside(size_of::<u64>() as u64 * self.buffer.records)
     }
 
     /// Loads it all, and tells how things stand at the end and at `points` sizes in all on the way there, each
@@ -159,7 +159,7 @@ impl Simulation {
             pointed_bytes: if self.load.stands_apart(&self.table) { value_bytes } else { 0 },
             filter_memory_bytes_max: self.filter_bytes(),
         };
-        let bytes = self.options.resident_bytes();
+        let bytes = self.options.division().resident_bytes();
         let room = ResidentBudget::of(bytes, RESIDENT_BUFFERS_MAX);
         let mut tree = forebay_layouts::simulated(&self.table, lists, keys, room)?;
         let mut state = Progress::default();

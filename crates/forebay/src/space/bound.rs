@@ -161,6 +161,7 @@ impl Space {
             verdict = self.verdict(id, is_patient);
             verdict.is_some()
         };
+        let _waiter = self.context.begin_wait();
         self.context.env.jobs.wake();
         if !self.context.env.jobs.wait_until(started + PATIENCE, &mut || look(true)) {
             self.context.env.jobs.wait(&mut || look(false));

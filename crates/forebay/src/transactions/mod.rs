@@ -55,7 +55,7 @@ impl Begun {
     /// Begins with the database as it is now.
     pub(crate) fn new(versions: &Arc<Versions>) -> Self {
         let context = &versions.context;
-        let reads = Arc::new(Reads::new(context.options.transaction_read_bytes()));
+        let reads = Arc::new(Reads::new(context.options.transaction_read_bytes(&context.division())));
         // Before the view: what changes in between is looked for again.
         let epoch = context.log.as_ref().map_or(0, Log::epoch);
         let checked = versions.view();
@@ -100,7 +100,9 @@ impl Begun {
             }
             let keys: Vec<&[u8]> = reads.keys.iter().map(|key| &*key.key).collect();
             for keys in keys.chunks(KEYS_AT_A_TIME) {
-                let get = |view| read::multi_get(&self.versions.context, view, id, keys);
+                // With when they expire: that is read, too, and may have been changed alone.
+                let stored = |view| read::multi_get_stored(&self.versions.context, view, id, keys);
+                let get = |view| stored(view).map(|(_, stored)| stored);
                 if !is_same(&get(&then)?, get(&now))? {
                     return Ok(Some(id));
                 }

@@ -1,8 +1,9 @@
 //! Tables that are being given another order: what is flushed into one meanwhile must follow it.
 
+use forebay_base::Error;
 use forebay_layouts::DataFile;
 
-use crate::versions::Versions;
+use crate::versions::{TableState, Versions};
 
 /// What a table that is given another order has to keep in mind.
 #[derive(Default)]
@@ -11,6 +12,14 @@ pub(crate) struct Following {
     files: Vec<DataFile>,
     /// Records copied, and records to be copied.
     progress: (u64, u64),
+}
+
+/// Why something has to wait for a table that is being reordered.
+pub(crate) fn is_being_sorted(table: &TableState) -> Error {
+    Error::invalid(format!(
+        "table `{}` is being sorted into another order; try again when that is done",
+        table.name
+    ))
 }
 
 impl Versions {

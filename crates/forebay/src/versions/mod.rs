@@ -30,7 +30,7 @@ use forebay_store::list::ListStore;
 use crate::context::Context;
 
 use aside::Aside;
-pub(crate) use followers::Following;
+pub(crate) use followers::{Following, is_being_sorted};
 pub use pins::SnapshotStats;
 pub(crate) use pins::{Pin, Pins};
 pub(crate) use reads::Reads;

@@ -34,6 +34,8 @@ pub(crate) struct Replay {
     pub(crate) log: LogMark,
     /// The number of the last rollback.
     pub(crate) rolled_back: u64,
+    /// It is no earlier than this, in milliseconds since 1970.
+    pub(crate) clock_milliseconds: u64,
     pub(crate) feed: Feed,
     pub(crate) next_table: u32,
     pub(crate) next_id: u64,
@@ -47,7 +49,7 @@ impl Replay {
             fs: Arc::clone(&env.fs),
             dir: dir.to_path_buf(),
             next_id: Arc::default(),
-            cache: Arc::new(PageCache::new(options.reading_bytes())),
+            cache: Arc::new(PageCache::new(options.division().first_cache_bytes())),
             metrics: Arc::clone(metrics),
             trash,
             // Each table's own take their place.
@@ -68,7 +70,7 @@ impl Replay {
             lists,
             trees: Trees::default(),
             seed,
-            merge_bytes: options.job_bytes(),
+            merge_bytes: options.division().job_bytes(),
             tables: Tables::default(),
             kin: BTreeMap::new(),
             files: BTreeMap::new(),
@@ -76,6 +78,7 @@ impl Replay {
             savepoints: BTreeMap::new(),
             log: LogMark::default(),
             rolled_back: 0,
+            clock_milliseconds: 0,
             feed: Feed::default(),
             next_table: 1,
             next_id: 1,
@@ -87,6 +90,7 @@ impl Replay {
             Edit::Snapshot(snapshot) => {
                 self.log = snapshot.log;
                 self.rolled_back = snapshot.rolled_back;
+                self.clock_milliseconds = snapshot.clock_milliseconds;
                 self.feed = snapshot.feed;
                 self.next_table = snapshot.next_table;
                 self.next_id = snapshot.next_id;
@@ -113,6 +117,10 @@ impl Replay {
                 Ok(())
             }
             Edit::Change(change) => self.change(change),
+            Edit::Clock(milliseconds) => {
+                self.clock_milliseconds = self.clock_milliseconds.max(milliseconds);
+                Ok(())
+            }
             Edit::Feed(feed, next_table) => {
                 self.feed = feed;
                 self.next_table = self.next_table.max(next_table);

@@ -1,7 +1,7 @@
 //! What the versions of a table share of its space: who takes it, what was measured of it, and how far background work
 //! has come in getting it back.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use forebay_env::sync::Mutex;
@@ -18,8 +18,29 @@ pub(crate) struct TableSpace {
     pub(crate) reclaim: Reclaim,
     pub(crate) reclaim_passes: ReclaimPasses,
     pub(crate) at_work: AtWork,
+    /// How many keys it has, as long as that is known.
+    pub(crate) counted: Counted,
     /// Bytes that are there for savepoints only.
     pub(crate) kept_bytes: AtomicU64,
+}
+
+/// How many keys a table had when they were counted last, and in which version.
+#[derive(Default)]
+pub(crate) struct Counted(Mutex<Option<(Weak<dyn TableVersion>, u64)>>);
+
+impl Counted {
+    /// How many a version has, if it is the one that was counted.
+    pub(crate) fn of(&self, version: &Arc<dyn TableVersion>) -> Option<u64> {
+        let counted = self.0.lock();
+        let (known, keys) = counted.as_ref()?;
+        // Its place is its own for as long as it is remembered.
+        (known.as_ptr().addr() == Arc::as_ptr(version).addr()).then_some(*keys)
+    }
+
+    /// Remembers how many a version has.
+    pub(crate) fn note(&self, version: &Arc<dyn TableVersion>, keys: u64) {
+        *self.0.lock() = Some((Arc::downgrade(version), keys));
+    }
 }
 
 /// The compactions of a table that are under way. They begin under the version set's lock, under which they are planned.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use forebay_base::{Order, Result};
 use forebay_env::sync::atomic::{AtomicU64, Ordering};
-use forebay_layouts::{DataFile, Layout, Rule, TableOptions, TableRule, TableVersion};
+use forebay_layouts::{DataFile, Layout, Rule, RuleName, TableOptions, TableRule, TableVersion};
 use forebay_store::WriteBuffer;
 use forebay_store::buffer::TableRows;
 use forebay_store::list::FileMeta;
@@ -116,6 +116,12 @@ impl TableState {
         self.options.time_to_live.is_some() && self.version.next_work(&BTreeSet::new()).is_some()
     }
 
+    /// Whether entries expire into which operands are merged. A merge that has dropped such an entry at the bottom has left
+    /// operands above of which nobody may see anything any more.
+    pub(crate) fn expires_merged(&self) -> bool {
+        self.options.time_to_live.is_some() && *self.rule.name() != RuleName::None
+    }
+
     /// What the manifest keeps of it.
     pub(crate) fn entry(&self) -> TableEntry {
         let files = self.version.files();
@@ -178,6 +184,11 @@ impl State {
         assert!(segments.is_sorted_by(|newer, older| newer > older), "newest first: {segments:?}");
         assert!(self.tables.iter().all(|(id, table)| *id == table.id), "tables stand at their ids");
         assert!(self.tables.values().is_sorted_by_key(|table| table.id), "tables stand in order");
+    }
+
+    /// Whether entries of any table expire.
+    pub(crate) fn expires(&self) -> bool {
+        self.tables.values().any(|table| table.options.time_to_live.is_some())
     }
 
     pub(crate) fn order_of(&self, table: u32) -> Option<Order> {

@@ -80,10 +80,11 @@ impl Writer {
 fn fits(state: &State, payload: &Payload) -> bool {
     Records::new(payload.bytes()).all(|(id, _, record)| {
         let Some(table) = state.tables.get(&id) else { return true };
+        let is_long = table.options.time_to_live.is_none() || record.value.len() >= EXPIRY_BYTES;
         match (record.kind, table.rule.name()) {
-            (Kind::Put, _) => table.options.time_to_live.is_none() || record.value.len() >= EXPIRY_BYTES,
+            (Kind::Put, _) => is_long,
             (Kind::Delete, rule) => !matches!(rule, RuleName::States(_)),
-            (Kind::Merge, rule) => matches!(rule, RuleName::Operands(_)),
+            (Kind::Merge, rule) => is_long && matches!(rule, RuleName::Operands(_)),
             // Logs have none.
             (Kind::Pointer, _) => false,
         }

@@ -68,7 +68,7 @@ impl Writer {
             rotating: Mutex::ranked(Rank::Rotation, ()),
             next_segment: Mutex::ranked(Rank::Leaf, None),
             pace: Pace::default(),
-            free_debt_bytes: (versions.context.options.buffers(false).total_bytes() / 2)
+            free_debt_bytes: (versions.context.options.division().buffers(false).total_bytes() / 2)
                 .saturating_mul(FREE_HALVES),
         }
     }

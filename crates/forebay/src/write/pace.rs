@@ -65,6 +65,7 @@ impl Writer {
         // space is short nothing is lent.
         let lent = if owed_for_space > 0 { 0 } else { self.context.buffers().bytes.min(STEP_BYTES as u64) };
         let started = self.context.env.clock.now();
+        let _waiter = self.context.begin_wait();
         self.context.env.jobs.wait(&mut || {
             let is_small = owed_for_space == 0 && self.versions.debt(&self.versions.state()) <= soft;
             let is_paid =

@@ -13,8 +13,23 @@ use crate::write::Writer;
 impl Writer {
     /// Seals the active buffer, if it still is `segment`, and takes the next.
     pub(crate) fn rotate(&self, segment: u64, bytes_min: usize) -> Result<()> {
-        let log = self.context.log()?;
+        // Before anything is waited for.
+        self.context.log()?;
         let one_at_a_time = self.rotating.lock();
+        self.rotate_alone(one_at_a_time, segment, bytes_min)
+    }
+
+    /// The same for a machine, which must not wait: does nothing where somebody else seals a buffer, or where all are
+    /// full. Whoever holds that lock may wait for background work.
+    pub(crate) fn try_rotate(&self, segment: u64) -> Result<()> {
+        match self.rotating.try_lock() {
+            Some(one_at_a_time) if self.has_room() => self.rotate_alone(one_at_a_time, segment, 0),
+            _ => Ok(()),
+        }
+    }
+
+    fn rotate_alone(&self, one_at_a_time: MutexGuard<'_, ()>, segment: u64, bytes_min: usize) -> Result<()> {
+        let log = self.context.log()?;
         if log.active_segment() != segment {
             return Ok(());
         }
@@ -23,6 +38,8 @@ impl Writer {
         }
         self.memory.end_idle();
         self.memory.take_back();
+        // In a pool: for what is written now, and for what comes.
+        self.memory.report();
         self.make_room()?;
         debug_assert!(self.has_room(), "nobody else seals a buffer, so there is room once it was seen");
         let ready = self.next_segment.lock().take();

@@ -5,25 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use forebay::aggregate::functions::Count;
-use forebay::{
-    Batch, Database, Dumped, DumpedEntry, Durability, Error, Layout, MergeRule, Options, Rescue, limits,
-};
+use forebay::{Batch, Database, Dumped, DumpedEntry, Durability, Error, Layout, Options, Rescue, limits};
 use forebay_env::fs::{FaultyFs, MemoryFs};
 use forebay_env::{Access, Env, FileSystem};
 
 fn options(env: &Env) -> Options {
     Options::default().memory_limit(1 << 20).write_buffer(16 << 10).env(env.clone())
-}
-
-struct Newest;
-
-impl MergeRule for Newest {
-    fn name(&self) -> &str {
-        "newest/1"
-    }
-    fn merge(&self, _: &[u8], newer: &[u8], _: &[u8], out: &mut Vec<u8>) {
-        out.extend_from_slice(newer);
-    }
 }
 
 /// The error's text must say all of this.
@@ -213,8 +200,8 @@ fn options_that_contradict_each_other_are_named() {
         &["table `lives`", "time_to_live is 1.5ms", "whole"],
     );
     assert_says(
-        lives(Duration::from_secs(1)).merge_rule(Newest).open(),
-        &["table `lives`", "merge rule `newest/1`", "time_to_live"],
+        db.aggregator("lives", Count).time_to_live(Duration::from_secs(1)).open(),
+        &["table `lives`", "aggregation rule `count/1`", "time_to_live", "windows"],
     );
     assert_says(db.table("").open(), &["name"]);
     assert_says(db.table(&"x".repeat(256)).open(), &["name", "256"]);

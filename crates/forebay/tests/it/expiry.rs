@@ -283,7 +283,17 @@ fn what_cannot_be_is_refused() {
     let mut batch = Batch::new();
     batch.put_with_ttl(&plain, b"k", b"v", MINUTE);
     says(db.commit(batch, forebay::Durability::Os).map(drop), "time_to_live");
-    says(db.table("m").merge_rule(Newest).time_to_live(MINUTE).open().map(drop), "time_to_live");
+    let merging = db.table("m").merge_rule(Newest).open().unwrap();
+    says(merging.merge_until(b"k", b"v", 7), "time_to_live");
+    says(merging.merge_with_ttl(b"k", b"v", MINUTE).map(drop), "time_to_live");
+    says(plain.expire(b"k", 7).map(drop), "time_to_live");
+    says(plain.persist(b"k").map(drop), "time_to_live");
+    says(db.begin().expire(&plain, b"k", 7).map(drop), "time_to_live");
+    assert_eq!(plain.get_with_expiry(b"k").unwrap(), None);
+    says(plain.put_until(b"k", b"v", 7), "time_to_live");
+    let expiring = db.table("e").time_to_live(MINUTE).open().unwrap();
+    says(expiring.merge_until(b"k", b"v", 7), "merge rule");
+    says(expiring.merge_with_ttl(b"k", b"v", MINUTE).map(drop), "merge rule");
     says(
         db.aggregator("a", forebay::aggregate::functions::Count).time_to_live(MINUTE).open().map(drop),
         "time_to_live",

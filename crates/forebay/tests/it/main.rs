@@ -3,7 +3,9 @@
 
 use forebay_testkit::CountingHeap;
 
+mod alter;
 mod aside;
+mod asynchronous;
 mod backups;
 mod bound;
 mod changes;
@@ -27,6 +29,8 @@ mod ingest;
 mod interleaved;
 mod jungle;
 mod layouts;
+mod lent;
+mod lives;
 mod log;
 mod lost_edits;
 mod memory;
@@ -34,6 +38,8 @@ mod merging;
 mod no_log;
 mod options;
 mod order;
+mod pieces;
+mod pool;
 mod rangemerge;
 mod ranges;
 mod read_back;

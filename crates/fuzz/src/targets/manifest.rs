@@ -175,6 +175,7 @@ fn snapshot(rng: &mut Rng) -> Snapshot {
         next_table: rng.below(100) as u32,
         log: mark(rng),
         rolled_back: rng.below(3) * 500,
+        clock_milliseconds: rng.below(3) * (1 << 40),
         feed: feed(rng),
         tables: tables(rng),
         savepoints: (0..rng.below(2)).map(|_| savepoint(rng)).collect(),
@@ -188,7 +189,8 @@ fn feed(rng: &mut Rng) -> Feed {
 }
 
 fn edit(rng: &mut Rng) -> Edit {
-    match rng.index(9) {
+    match rng.index(10) {
+        9 => Edit::Clock(rng.below(1 << 41)),
         0 => Edit::CreateTable(table(rng)),
         1 => Edit::DropTable(rng.below(99) as u32),
         2 => Edit::AlterTable(table(rng)),

@@ -45,6 +45,11 @@ impl TableContext {
         Self { store, rule, merge_memory_bytes }
     }
 
+    /// The same, with another store.
+    pub(crate) fn with_store(&self, store: Store) -> Self {
+        Self { store, ..self.clone() }
+    }
+
     /// What time it is where entries expire, in milliseconds since 1970.
     pub(crate) fn now(&self) -> Option<u64> {
         self.store.lists.expiry.as_ref().map(|clock| clock.unix_milliseconds())

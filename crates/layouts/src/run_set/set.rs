@@ -155,6 +155,14 @@ impl<F> RunSet<F> {
         set
     }
 
+    /// The same runs, of which new files are this long.
+    pub(crate) fn with_file_bytes(&self, file_bytes: u64) -> Self
+    where
+        F: Clone,
+    {
+        Self { file_bytes, ..self.clone() }
+    }
+
     /// Adds a run behind all others.
     pub(crate) fn push_run(&mut self, level: u32, parts: Vec<Arc<Part<F>>>) {
         debug_assert!(self.runs.last().is_none_or(|newer| newer.level <= level), "levels never fall");

@@ -6,6 +6,7 @@
 //! [`TableVersion`] for all work that its own rules ask for.
 
 mod inspect;
+mod keys;
 mod outcome;
 mod reads;
 mod space;
@@ -25,6 +26,7 @@ use forebay_store::{Cause, WriteBuffer};
 use crate::files::DataFile;
 
 pub use inspect::{Description, Inspect, LevelDescription, NodeDescription};
+pub use keys::known_keys;
 pub use outcome::{Outcome, Plan};
 pub(crate) use outcome::{Produced, Work};
 pub use reads::{Reads, Stretch};

@@ -18,7 +18,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use forebay::{Batch, Database, Durability, Error, Layout, Options, OrderedTable, Result, Snapshot, Table};
+use forebay::{
+    Batch, Database, Durability, Error, Layout, Options, OrderedTable, Pool, Result, Snapshot, Table,
+};
 use forebay_env::fs::MemoryFs;
 use forebay_env::sync::RwLock;
 use forebay_env::{Env, Rng};
@@ -69,12 +71,17 @@ enum Seen<'a> {
 pub fn run(seed: u64) -> Threaded {
     let mut rng = Rng::new(seed);
     let env = Env { fs: MemoryFs::new(), ..Env::real() };
+    // By dice of its own: half of them on the threads of a pool, with the databases that come and go beside.
+    let has_pool = rng.clone().fork().chance(50);
     let options = Options::default()
-        .memory_limit(4 << 20)
         .write_buffer([4 << 10, 8 << 10, 32 << 10][rng.index(3)])
         .write_buffers(2 + rng.index(3))
-        .background_threads([1, 2, 4][rng.index(3)])
         .env(env.clone());
+    let threads = [1, 2, 4][rng.index(3)];
+    let options = match has_pool {
+        true => options.pool(&Pool::new(8 << 20, threads).expect("memory and threads are enough")),
+        false => options.memory_limit(4 << 20).background_threads(threads),
+    };
     let world = World::open(&env, &options, &mut rng).expect("opening");
     let dice: Vec<Rng> = (0..WRITERS + 2 + MEETING).map(|_| rng.fork()).collect();
     let acts = std::thread::scope(|scope| {

@@ -79,6 +79,12 @@ impl Body {
 }
 
 impl ListFile {
+    /// Prefixes that none of its records is below, and none is above; `None` where it cannot be opened.
+    pub fn prefixes(&self) -> Option<(u64, u64)> {
+        let body = self.body().ok()?;
+        Some((body.index.first_prefix(), body.index.last_prefix()))
+    }
+
     /// The page boundary nearest to the middle of what it holds inside `range`, if there is one strictly
     /// inside.
     pub fn middle(&self, range: &Range) -> Option<Bound> {

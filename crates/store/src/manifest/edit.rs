@@ -79,6 +79,8 @@ pub struct Snapshot {
     pub log: LogMark,
     /// The number of the last rollback; 0 where there was none.
     pub rolled_back: u64,
+    /// See [`Edit::Clock`]; 0 where nobody has told.
+    pub clock_milliseconds: u64,
     /// What is said of its feed of changes.
     pub feed: Feed,
     /// Its tables.
@@ -140,6 +142,9 @@ pub enum Edit {
     DropSavepoint(String),
     /// All tables become what they were.
     Rollback(Rollback),
+    /// It is no earlier than this, in milliseconds since 1970, whatever the machine's clock says: entries have expired by
+    /// then.
+    Clock(u64),
     /// Something else is said of the feed of changes; and table ids below this one are used up.
     Feed(Feed, u32),
 }
@@ -152,7 +157,8 @@ const ALTER: u8 = 5;
 const SAVEPOINT: u8 = 6;
 const DROP_SAVEPOINT: u8 = 7;
 const ROLLBACK: u8 = 8;
-const FEED: u8 = 9;
+const CLOCK: u8 = 9;
+const FEED: u8 = 10;
 
 impl Edit {
     /// Appends the edit's bytes.
@@ -166,15 +172,16 @@ impl Edit {
                 put_tables(out, &snapshot.tables);
                 put_varint(out, snapshot.savepoints.len() as u64);
                 snapshot.savepoints.iter().for_each(|savepoint| put_savepoint(out, savepoint));
-                let more = [snapshot.rolled_back, snapshot.log.vouched];
+                let rest = [snapshot.rolled_back, snapshot.log.vouched, snapshot.clock_milliseconds];
                 match snapshot.feed.is_usual() {
-                    true => snapshot.log.encode_rest(&more, out),
+                    true => snapshot.log.encode_rest(&rest, out),
                     false => {
-                        snapshot.log.encode_kept(&more, out);
+                        snapshot.log.encode_kept(&rest, out);
                         snapshot.feed.encode(out);
                     }
                 }
             }
+            Self::Clock(milliseconds) => put_number(out, CLOCK, *milliseconds),
             Self::Savepoint(savepoint) => {
                 out.push(SAVEPOINT);
                 put_savepoint(out, savepoint);
@@ -194,18 +201,11 @@ impl Edit {
                 feed.encode(out);
                 put_varint(out, *next_table as u64);
             }
-            Self::CreateTable(table) => {
-                out.push(CREATE);
+            Self::CreateTable(table) | Self::AlterTable(table) => {
+                out.push(if matches!(self, Self::CreateTable(_)) { CREATE } else { ALTER });
                 put_table(out, table);
             }
-            Self::AlterTable(table) => {
-                out.push(ALTER);
-                put_table(out, table);
-            }
-            Self::DropTable(id) => {
-                out.push(DROP);
-                put_varint(out, *id as u64);
-            }
+            Self::DropTable(id) => put_number(out, DROP, u64::from(*id)),
             Self::Change(change) => {
                 out.push(CHANGE);
                 put_varint(out, change.files.len() as u64);
@@ -236,6 +236,7 @@ impl Edit {
                 next_table: u32::try_from(from.varint()?).ok()?,
                 log: LogMark::decode(&mut from)?,
                 rolled_back: 0,
+                clock_milliseconds: 0,
                 feed: Feed::default(),
                 tables: repeat(&mut from, get_table)?,
                 savepoints: repeat(&mut from, get_savepoint)?,
@@ -249,6 +250,7 @@ impl Edit {
             FEED => Self::Feed(Feed::decode(&mut from)?, u32::try_from(from.varint()?).ok()?),
             CREATE => Self::CreateTable(get_table(&mut from)?),
             ALTER => Self::AlterTable(get_table(&mut from)?),
+            CLOCK => Self::Clock(from.varint()?),
             DROP => Self::DropTable(u32::try_from(from.varint()?).ok()?),
             CHANGE => Self::Change(Change {
                 files: repeat(&mut from, |from| {
@@ -269,6 +271,7 @@ impl Edit {
                 snapshot.log.decode_kept(&mut from)?;
                 snapshot.rolled_back = or_zero(&mut from)?;
                 snapshot.log.vouched = or_zero(&mut from)?;
+                snapshot.clock_milliseconds = or_zero(&mut from)?;
                 if from.remaining() > 0 {
                     snapshot.feed = Feed::decode(&mut from)?;
                 }
@@ -281,6 +284,11 @@ impl Edit {
         }
         (from.remaining() == 0).then_some(edit)
     }
+}
+
+fn put_number(out: &mut Vec<u8>, kind: u8, number: u64) {
+    out.push(kind);
+    put_varint(out, number);
 }
 
 fn put_tables(out: &mut Vec<u8>, tables: &[TableEntry]) {

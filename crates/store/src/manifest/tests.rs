@@ -49,6 +49,7 @@ fn edits() -> Vec<Edit> {
         next_table: 2,
         log: keeping,
         rolled_back: 0,
+        clock_milliseconds: 0,
         feed: Feed::default(),
         tables: tables.clone(),
         savepoints,
@@ -61,9 +62,11 @@ fn edits() -> Vec<Edit> {
         Edit::Snapshot(snapshot.clone()),
         Edit::Snapshot(Snapshot { log: mark, ..rolled_back.clone() }),
         Edit::Snapshot(Snapshot { log: vouching, ..rolled_back.clone() }),
-        Edit::Snapshot(Snapshot { feed: feed.clone(), ..rolled_back.clone() }),
+        Edit::Snapshot(Snapshot { clock_milliseconds: 1 << 41, ..rolled_back.clone() }),
+        Edit::Snapshot(Snapshot { feed: feed.clone(), clock_milliseconds: 1 << 41, ..rolled_back.clone() }),
         Edit::Snapshot(Snapshot { feed: keeping_none, log: mark, ..snapshot }),
         Edit::Snapshot(rolled_back),
+        Edit::Clock(1 << 41),
         Edit::Feed(feed, 12),
         Edit::Savepoint(savepoint),
         Edit::Rollback(Rollback { log: keeping, tables }),
@@ -228,14 +231,14 @@ fn current_says_what_a_reader_must_know() {
     assert!(!fs.exists(&dir.join(names::CURRENT)).unwrap(), "nothing was to be told");
     let all = edits();
     let named: Vec<_> = all.iter().map(Edit::version).collect();
-    assert_eq!(named, [2, 2, 2, 3, 3, 2, 3, 2, 2, 1, 2, 2, 2, 2, 1]);
+    assert_eq!(named, [2, 2, 2, 3, 4, 4, 2, 3, 4, 2, 2, 1, 2, 2, 2, 2, 1]);
     // Where it cannot be told the edit is not to follow, and the next try tells it.
     let faulty = FaultyFs::new(Arc::clone(&fs) as Arc<dyn FileSystem>);
     faulty.rule("write CURRENT.tmp #1 io-error").unwrap();
-    assert!(manifest.announce(&*faulty, dir, &all[7]).is_err());
+    assert!(manifest.announce(&*faulty, dir, &all[9]).is_err());
     assert_eq!(manifest.current(None).version, 1);
-    manifest.announce(&*faulty, dir, &all[7]).unwrap();
-    manifest.append(&all[7]).unwrap();
+    manifest.announce(&*faulty, dir, &all[9]).unwrap();
+    manifest.append(&all[9]).unwrap();
     assert_eq!(Current::read(&*fs, dir).unwrap(), manifest.current(None));
     // Builds that had no number for it have written such edits, too.
     let older = Current { version: 1, ..manifest.current(None) };

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{Generator, OPS_PER_STRETCH, STAMP_BITS};
 use crate::config::ASIDE;
-use crate::{Change, Merging, Values, Write};
+use crate::{Change, Values, Write};
 
 impl Generator {
     pub(super) fn put(&mut self, table: usize) -> Change {
@@ -24,7 +24,7 @@ impl Generator {
     pub(super) fn merge(&mut self, table: usize) -> Change {
         let Change { key, write, .. } = self.put(table);
         let write = match write {
-            Write::Put(value) if self.merging[table] == Merging::Operands => Write::Merge(value),
+            Write::Put(value) if self.merging[table].has_operands() => Write::Merge(value),
             write => write,
         };
         Change { table, key, write }

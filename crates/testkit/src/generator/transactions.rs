@@ -4,7 +4,7 @@ use super::Generator;
 use crate::{Act, Expected, Kind, Op, Query};
 
 /// What is done beside a transaction, if it is drawn. Instead of all else there is a batch.
-const BESIDE: [Kind; 19] = [
+const BESIDE: [Kind; 20] = [
     Kind::Put,
     Kind::Delete,
     Kind::Merge,
@@ -24,6 +24,7 @@ const BESIDE: [Kind; 19] = [
     Kind::Renew,
     Kind::Swap,
     Kind::Update,
+    Kind::Life,
 ];
 
 impl Generator {

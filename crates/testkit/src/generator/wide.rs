@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use forebay::Codec;
+
 use super::{Generator, draw_key};
 use crate::config::draw_layout;
-use crate::{Change, Stale};
+use crate::{Altered, Change, Stale};
 
 impl Generator {
     /// Mostly a little, sometimes far, either way.
@@ -34,6 +36,16 @@ impl Generator {
     pub(super) fn meanwhile(&mut self) -> Vec<Vec<Change>> {
         let batches = if self.share_percent > 0 { self.wide.below(6) } else { 0 };
         (0..batches).map(|_| self.batch()).collect()
+    }
+
+    pub(super) fn altered(&mut self) -> Altered {
+        Altered {
+            node_bytes: [2 << 10, 8 << 10, 64 << 10][self.wide.index(3)],
+            fan_out: [2, 4, 16][self.wide.index(3)],
+            lists_max: [2, 8, 128][self.wide.index(3)],
+            filter_bits_per_key: [0, 4, 12][self.wide.index(3)],
+            codec: [Codec::None, Codec::Lz4][self.wide.index(2)],
+        }
     }
 
     pub(super) fn stale(&mut self, table: usize) -> Stale {

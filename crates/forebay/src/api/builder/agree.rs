@@ -1,10 +1,11 @@
-//! Whether a new table can have what is asked for, and whether it is what an older one was made with.
+//! Whether a new table can have what is asked for, and whether it is what an older one has.
 
 use forebay_base::{Error, Result};
 use forebay_layouts::{RuleName, TableOptions, TableRule};
 
 use super::TableBuilder;
 use crate::api::stats::time_text;
+use crate::context::of_table;
 
 impl<K> TableBuilder<K> {
     /// Whether the rule asked for is the one that the table was made with. None need be asked for where operands are
@@ -36,17 +37,11 @@ impl<K> TableBuilder<K> {
 
     /// Whether a new table can have all that was asked for.
     pub(super) fn can_have(&self, options: &TableOptions) -> Result<()> {
-        options.validate().map_err(|error| match error {
-            Error::Invalid(reason) => Error::invalid(format!("table `{}`: {reason}", self.name)),
-            error => error,
-        })?;
-        if options.time_to_live.is_some() && self.rule.name != RuleName::None {
-            let instead = match self.rule.name.state_type() {
-                Some(_) => "keep what is to be kept for a time in Database::windows",
-                None => "make it without one",
-            };
+        options.validate().map_err(|error| of_table(&self.name, error))?;
+        if options.time_to_live.is_some() && self.rule.name.state_type().is_some() {
             return Err(Error::invalid(format!(
-                "table `{}` is to have {}, and such a table cannot have a time_to_live; {instead}",
+                "table `{}` is to have {}, and such a table cannot have a time_to_live; keep what is to be kept for a \
+                 time in Database::windows",
                 self.name,
                 self.rule.name.describe()
             )));
@@ -61,11 +56,11 @@ impl<K> TableBuilder<K> {
         Ok(())
     }
 
-    /// Whether everything asked for is what the table was made with.
+    /// Whether everything asked for is what the table has.
     pub(super) fn agrees_with(&self, kept: &TableOptions) -> Result<()> {
         let differs = |name: &str, asked: Option<String>, kept: String| match asked {
             Some(asked) if asked != kept => Err(Error::invalid(format!(
-                "table `{}` was made with {name} {kept}, not {asked}; leave the option out, or make another table",
+                "table `{}` has {name} {kept}, not {asked}; leave the option out, or change it by `alter`",
                 self.name
             ))),
             _ => Ok(()),

@@ -2,6 +2,7 @@
 
 mod aggregating;
 mod agree;
+mod alter;
 
 use std::fmt;
 use std::sync::Arc;
@@ -27,10 +28,10 @@ pub(crate) const NAME_BYTES_MAX: usize = 255;
 /// How often a node of a table that merges may hold a key, on average: there a lookup reads all of a key's records.
 const REPEATS_MAX_MERGING: f64 = 1.5;
 
-/// Opens a table, or makes it. Options count when it is made, and are kept: to ask for others later is an error. Section
-/// numbers are those of the WB paper, which `docs/papers.md` cites.
+/// Opens a table, or makes it. Options count when it is made, and are kept: to open it with others later is an error, and
+/// [`alter`](Self::alter) changes them. Section numbers are those of the WB paper, which `docs/papers.md` cites.
 #[derive(Clone, Debug)]
-#[must_use = "call open or open_ordered"]
+#[must_use = "call open, open_ordered or alter"]
 pub struct TableBuilder<K = ()> {
     engine: Arc<Engine>,
     name: String,
@@ -173,7 +174,7 @@ pub(crate) fn make_table(
     entry: TableEntry,
 ) -> Result<Arc<TableState>> {
     let Versions { lists, trees, .. } = &*engine.versions;
-    let (seed, merge_bytes) = (engine.context.superblock.hash_seed, engine.context.options.job_bytes());
+    let (seed, merge_bytes) = (engine.context.superblock.hash_seed, engine.context.division().job_bytes());
     let table = table_state(&entry, lists, trees, seed, merge_bytes, None, &|_| None)?;
     debug_assert!(engine.versions.state().tables.get(&entry.id).is_none(), "a new table gets a new number");
     debug_assert!(table.version.files().is_empty() && table.version.records() == 0, "it begins empty");
@@ -281,13 +282,14 @@ impl<K> TableBuilder<K> {
     }
 
     /// Entries expire after this time, in whole milliseconds. With [`Duration::MAX`], only entries that are [put for a
-    /// time](Table::put_with_ttl) expire. A table with a merge rule or an aggregation function cannot have a time to
-    /// live.
+    /// time](Table::put_with_ttl) expire. In a table with a merge rule what is written without more lives to the end of a
+    /// window: time since 1970 is divided into windows of this length, and [operands](Table::merge_until) of one window go
+    /// into one entry. A table with an aggregation function cannot have a time to live.
     ///
     /// From the moment that an entry expires no reader sees it; cursors and snapshots still see the entries that were
     /// alive when they were made. An expired entry takes space until a merge drops it. Lists in which every entry has
-    /// expired are removed unread. The time is the machine's wall clock: if that jumps, entries live longer or shorter.
-    /// A stored value is 8 bytes longer.
+    /// expired are removed unread. The time is the machine's wall clock, which counts as [going on](crate::Database::unix_milliseconds)
+    /// where it is set back. A stored value is 8 bytes longer.
     pub fn time_to_live(mut self, ttl: Duration) -> Self {
         self.asked.time_to_live = Some(ttl);
         self
@@ -310,12 +312,7 @@ impl<K> TableBuilder<K> {
 
     fn open_state(&self) -> Result<Arc<TableState>> {
         refuse_guests()?;
-        if self.name.is_empty() || self.name.len() > NAME_BYTES_MAX {
-            return Err(Error::invalid(format!(
-                "a table's name has 1 to {NAME_BYTES_MAX} bytes, not {}",
-                self.name.len()
-            )));
-        }
+        self.check_name()?;
         let table = self.find_or_make()?;
         self.engine.memory.note_layout(table.options.layout);
         if let Some(code) = &self.rule.code {
@@ -331,6 +328,14 @@ impl<K> TableBuilder<K> {
         Ok(table)
     }
 
+    fn check_name(&self) -> Result<()> {
+        if (1..=NAME_BYTES_MAX).contains(&self.name.len()) {
+            return Ok(());
+        }
+        let bytes = self.name.len();
+        Err(Error::invalid(format!("a table's name has 1 to {NAME_BYTES_MAX} bytes, not {bytes}")))
+    }
+
     fn find_or_make(&self) -> Result<Arc<TableState>> {
         let mut version_set = self.engine.versions.lock();
         let state = self.engine.versions.state();
@@ -340,11 +345,7 @@ impl<K> TableBuilder<K> {
             return Ok(Arc::clone(found));
         }
         if self.existing {
-            return Err(Error::NotFound(format!(
-                "there is no table `{}` in {}",
-                self.name,
-                self.engine.context.dir.display()
-            )));
+            return Err(self.engine.context.no_table(&self.name));
         }
         self.engine.context.refuse_followers()?;
         let options = self.options();

@@ -12,23 +12,24 @@
 //! or, where they were folded, none is.
 
 mod hidden;
+mod keys;
 mod noting;
 mod stretch;
 
 use std::sync::Arc;
 
-use forebay_base::combine::{Combine, Depth, Fold};
+use forebay_base::combine::{Combine, Fold};
 use forebay_base::merge::{Cursor as _, Direction, LoserTree, Others};
-use forebay_base::wire::{is_same, put_raw};
+use forebay_base::wire::put_raw;
 use forebay_base::{Bound, Error, Kind, Range, Result};
-use forebay_env::guest;
-use forebay_layouts::{Rule, answered};
+use forebay_layouts::Rule;
 use forebay_store::list::Pace;
 use forebay_store::{MemoryClaim, Owner};
 
 use crate::read::Ttl;
 use crate::versions::{TableState, Versions, View};
 use hidden::Hidden;
+use keys::Shows;
 use stretch::Source;
 
 /// A key and its value.
@@ -88,6 +89,7 @@ pub struct Cursor {
     fold: Fold,
     /// Of how many records that was made.
     folded: usize,
+    shows: Shows,
     /// A transaction's: up to where it was noted that it has read; `None` is the end of the table.
     noted: Option<Bound>,
     failed: Option<Error>,
@@ -148,6 +150,7 @@ impl Cursor {
             key: Vec::new(),
             fold: Fold::default(),
             folded: 0,
+            shows: Shows::Entries,
             noted: None,
             failed: None,
         })
@@ -357,7 +360,14 @@ impl Cursor {
                     self.pass_key()?
                 }
                 Kind::Put if !self.rule.merges_puts() => break,
-                kind if kind != Kind::Pointer && others == Others::Ended && source.has_keys_once() => break,
+                // What comes of operands is asked for its time once they are folded.
+                kind if kind != Kind::Pointer
+                    && others == Others::Ended
+                    && source.has_keys_once()
+                    && !self.ttl.expires() =>
+                {
+                    break;
+                }
                 _ => {
                     if self.fold_key()? {
                         self.stand = Stand::Folded;
@@ -368,47 +378,6 @@ impl Cursor {
         }
         self.stand = Stand::Lent;
         Ok(())
-    }
-
-    /// Goes past all records of the key before the merge.
-    #[inline]
-    fn pass_key(&mut self) -> Result<()> {
-        let Some(merge) = &mut self.merge else { return Ok(()) };
-        let is_alone = |(source, others): (&Source, _)| others == Others::Ended && source.has_keys_once();
-        let has_one = merge.first().is_none_or(is_alone);
-        let prefix = merge.prefix();
-        if !has_one {
-            self.key.clear();
-            put_raw(&mut self.key, merge.record().key);
-        }
-        loop {
-            merge.advance()?;
-            if has_one || merge.prefix() != prefix || !is_same(merge.record().key, &self.key) {
-                return Ok(());
-            }
-        }
-    }
-
-    /// Folds all records of the key before the merge, and fetches a value that stands apart. Says whether it has one.
-    fn fold_key(&mut self) -> Result<bool> {
-        let Some(merge) = &mut self.merge else { return Ok(false) };
-        guest::take_failure();
-        let prefix = merge.prefix();
-        self.key.clear();
-        put_raw(&mut self.key, merge.record().key);
-        self.fold.clear();
-        let mut open = true;
-        self.folded = 0;
-        while merge.prefix() == prefix && is_same(merge.record().key, &self.key) {
-            self.folded += usize::from(open);
-            open = open && self.fold.add(&self.rule, &merge.record());
-            merge.advance()?;
-        }
-        if let Some(pointer) = self.fold.pointer() {
-            let value = self.table.version.values().read(&self.key, pointer)?;
-            self.fold.fetched(value);
-        }
-        answered(Ok(self.fold.finish(&self.key, Depth::Bottom).is_some()))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use forebay_base::{Error, Result, planted};
 use forebay_store::manifest::{AppendError, Edit, Manifest, Snapshot};
@@ -26,6 +27,23 @@ impl VersionSetGuard<'_> {
         told.and_then(|()| manifest.append(edit)).map_err(|error| judge(context, error))
     }
 
+    /// Has the manifest say how late it is, if that is this much later than it says, and any entries expire: however the
+    /// machine's clock is set before the database is opened again, what has expired by now stays so.
+    pub(crate) fn keep_time(&mut self, interval: Duration) -> Result<()> {
+        let versions = self.versions;
+        let now = versions.context.env.clock.unix_milliseconds();
+        let due = self.clock_milliseconds.saturating_add(interval.as_millis() as u64);
+        let is_told = now < due || now <= self.clock_milliseconds;
+        if self.manifest.is_none() || is_told || !versions.look(State::expires) {
+            return Ok(());
+        }
+        if !planted::is("time-not-kept") {
+            self.append(&Edit::Clock(now))?;
+        }
+        self.clock_milliseconds = now;
+        Ok(())
+    }
+
     /// The whole of a state but for the log, as a manifest begins with it.
     pub(crate) fn snapshot_of(&self, state: &State) -> Snapshot {
         debug_assert!(
@@ -39,6 +57,7 @@ impl VersionSetGuard<'_> {
             next_table: self.next_table,
             log: self.log,
             rolled_back: self.rolled_back,
+            clock_milliseconds: self.clock_milliseconds,
             feed: self.feed.clone(),
             tables: tables.collect(),
             savepoints: savepoints.collect(),
@@ -50,7 +69,7 @@ impl Versions {
     /// Starts a new manifest from a snapshot once the old one has grown.
     pub(crate) fn rewrite_manifest(&self) -> Result<()> {
         let (context, mut version_set) = (&*self.context, self.lock());
-        let growth_bytes_min = context.options.manifest_growth_bytes_min();
+        let growth_bytes_min = context.division().manifest_growth_bytes_min();
         if !version_set.manifest.as_ref().is_some_and(|manifest| manifest.wants_checkpoint(growth_bytes_min))
         {
             return Ok(());

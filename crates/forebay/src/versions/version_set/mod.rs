@@ -8,6 +8,7 @@ use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
+use std::time::Duration;
 
 use forebay_base::{Result, planted};
 use forebay_env::sync::MutexGuard;
@@ -43,6 +44,8 @@ pub(crate) struct VersionSet {
     pub(crate) rollbacks: u64,
     /// The number of the last one ever; 0 where there was none.
     pub(crate) rolled_back: u64,
+    /// How late the manifest says that it is, in milliseconds since 1970; 0 where it says nothing.
+    pub(crate) clock_milliseconds: u64,
     /// What is said of the feed of changes.
     pub(crate) feed: Feed,
 }
@@ -271,12 +274,21 @@ impl VersionSetGuard<'_> {
             self.versions.context.sync_dir()?;
         }
         self.versions.sync_retained(&log)?;
-        let log = (log != self.log || self.log_is_ahead).then_some(log);
-        let change = Edit::Change(Change { log, ..std::mem::take(change) });
+        let versions = self.versions;
+        let drops_parts = |state: &State| {
+            change
+                .edits
+                .iter()
+                .any(|(id, _)| state.tables.get(id).is_some_and(|table| table.expires_merged()))
+        };
+        if versions.look(drops_parts) {
+            self.keep_time(Duration::ZERO)?;
+        }
         if pending.is_beside_log {
             self.part_lineage()?;
         }
-        self.append(&change)?;
+        change.log = (log != self.log || self.log_is_ahead).then_some(log);
+        self.append(&Edit::Change(std::mem::take(change)))?;
         self.log_is_ahead = false;
         Ok(())
     }

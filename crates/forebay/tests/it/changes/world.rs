@@ -235,7 +235,7 @@ fn draw(
         }
         2 => {
             batch.merge(&tables.texts, &key, &value);
-            ("texts", Operation::Merge { key, operand: value })
+            ("texts", Operation::Merge { key, operand: value, expiry_milliseconds: None })
         }
         3 => {
             batch.put(&tables.texts, &key, &value);
@@ -252,7 +252,7 @@ fn draw(
             batch.add(&tables.hits, &key, ());
             let mut state = Vec::new();
             Count.lift((), &mut state).unwrap();
-            ("hits", Operation::Merge { key, operand: state })
+            ("hits", Operation::Merge { key, operand: state, expiry_milliseconds: None })
         }
         6 => {
             batch.put(&tables.spare, &key, &value);

@@ -1,0 +1,63 @@
+//! Tables that are read in pieces, and counted, held against the model.
+
+use forebay::Result;
+
+use crate::check::{Entries, View, certain, compare};
+use crate::seen::Shown;
+use crate::tables::keeps_order;
+
+impl View<'_> {
+    /// From a position on, again and again: each key once. Tables in key order have no positions.
+    pub(crate) fn check_pieces(&self, table: usize, shown: &Shown<'_>, count: usize) -> Result<()> {
+        let Some(plain) = self.tables.plain(table) else { return Ok(()) };
+        let (mut position, mut got) = (Some(0), Entries::new());
+        while let Some(from) = position {
+            let scanned = match self.snapshot {
+                Some(snapshot) => snapshot.scan_from(plain, from, count),
+                None => plain.scan_from(from, count),
+            };
+            if keeps_order(self.config, table) {
+                assert!(scanned.is_err(), "a table in key order went on from a position");
+                return Ok(());
+            }
+            let scanned = scanned?;
+            assert!(scanned.next.is_none() || scanned.entries.len() >= count, "it goes on, and gives less");
+            got.extend(scanned.entries);
+            position = scanned.next;
+        }
+        got.sort();
+        let (got, wanted) = certain(got, shown, |_| true);
+        compare("pieces", &got, &wanted);
+        Ok(())
+    }
+
+    /// Part after part, which come to all there is.
+    pub(crate) fn check_parts(&self, table: usize, shown: &Shown<'_>, count: usize) -> Result<()> {
+        let Some(plain) = self.tables.plain(table) else { return Ok(()) };
+        let parts = match self.snapshot {
+            Some(snapshot) => snapshot.parts(plain, count),
+            None => plain.parts(count),
+        }?;
+        assert!((1..=count).contains(&parts.len()), "{} parts of {count}", parts.len());
+        let mut got = parts.into_iter().flatten().collect::<Result<Entries>>()?;
+        if !keeps_order(self.config, table) {
+            got.sort();
+        }
+        let (got, wanted) = certain(got, shown, |_| true);
+        compare("parts", &got, &wanted);
+        Ok(())
+    }
+
+    /// As many keys as there are.
+    pub(crate) fn check_count(&self, table: usize, shown: &Shown<'_>) -> Result<()> {
+        let Some(plain) = self.tables.plain(table) else { return Ok(()) };
+        let count = match self.snapshot {
+            Some(snapshot) => snapshot.count(plain),
+            None => plain.count(),
+        }?;
+        let most = shown.contents.len() as u64;
+        let least = most - shown.doubtful.len() as u64;
+        assert!((least..=most).contains(&count), "{count} keys of table {table}, of {least} to {most}");
+        Ok(())
+    }
+}

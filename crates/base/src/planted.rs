@@ -136,6 +136,12 @@ pub const BUGS: &[Bug] = &[
         "what was written before stays in buffers, over what comes in",
     ),
     bug(
+        "leases-not-looked-at",
+        Seeds,
+        "what another process reads stays",
+        "the writer removes files that a reader beside it needs, and overwrites its log",
+    ),
+    bug(
         "log-held-for-ever",
         Seeds,
         "the log goes back no further than 8 write buffers",

@@ -58,10 +58,10 @@ mod write;
 pub use api::{
     Aggregating, Aggregator, AggregatorScan, AggregatorSnapshot, Applied, Backup, Backups, Batch,
     ChangeServer, Cube, CubeBatch, CubeBuilder, CubeScan, CubeSnapshot, Database, Description, Expired,
-    Follower, GroupFiles, KeyBounds, MergeRule, OrderedTable, Period, Rescue, RescueReport, RescuedTable,
-    Scan, Scanned, Snapshot, Stats, StreamEnd, Table, TableBuilder, TableDescription, TableStats, Taken,
-    Tiers, Transaction, Until, ValueStats, Windows, WindowsBatch, WindowsBuilder, WindowsScan,
-    WindowsSnapshot,
+    Follower, GroupFiles, KeyBounds, MergeRule, OrderedTable, Period, ReaderStats, Rescue, RescueReport,
+    RescuedTable, Scan, Scanned, Snapshot, Stats, StreamEnd, Table, TableBuilder, TableDescription,
+    TableStats, Taken, Tiers, Transaction, Until, ValueStats, Windows, WindowsBatch, WindowsBuilder,
+    WindowsScan, WindowsSnapshot,
 };
 pub use changes::{Change, ChangeBatch, ChangeStream, Changes, Operation, requested_position};
 #[cfg(feature = "async")]

@@ -276,7 +276,12 @@ impl Options {
         self
     }
 
-    /// Opens without changing a byte; any number of processes may do so at a time.
+    /// Opens for reading only: any number of processes may do so at a time, beside one that writes. What is seen is what
+    /// was in files at that moment; [`Database::refresh`](crate::Database::refresh) goes on to what was written since.
+    ///
+    /// Not a byte of the database is changed. A reader keeps a file of its own in the folder `readers` of the directory,
+    /// its *lease*, for as long as it lives: so the writer knows which files it may need. Where it may not write there,
+    /// it opens only while nobody writes, and nobody can until it is closed.
     pub fn read_only(mut self, read_only: bool) -> Self {
         self.read_only = read_only;
         if read_only {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use forebay_env::sync::atomic::{AtomicU64, Ordering};
 use forebay_env::sync::{Mutex, Striped};
 use hdrhistogram::Histogram;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::memory::MemoryUse;
 
@@ -86,7 +86,7 @@ impl Gauge {
 pub struct Latency(Striped<Mutex<Option<Histogram<u64>>>>);
 
 /// Percentiles in microseconds.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Percentiles {
     /// How many were measured.
     pub count: u64,

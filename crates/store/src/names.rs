@@ -12,6 +12,8 @@ pub const DESTROYED: &str = "FOREBAY.destroyed";
 pub const CURRENT: &str = "CURRENT";
 /// Held while the database is open.
 pub const LOCK: &str = "LOCK";
+/// The folder of readers' leases.
+pub const READERS: &str = "readers";
 
 /// The path of a list file.
 pub fn list(dir: &Path, id: u64) -> PathBuf {

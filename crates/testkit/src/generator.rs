@@ -16,7 +16,7 @@ use forebay_env::Rng;
 use crate::config::{ASIDE, draw_layout};
 use crate::ops::{GROUPS, LIVES, PIECES, TRANSACTIONS, USUAL, WIDE};
 use crate::tables::keeps_order;
-use crate::{Config, Keys, Kind, Merging, Op, Query, TABLES, Theme, Values, walk};
+use crate::{Config, Keys, Kind, Merging, Op, Query, ReadBeside, TABLES, Theme, Values, walk};
 
 /// Where writes stay among neighbours: one of this many ranges of the keys.
 const HOT_RANGES: u64 = 16;
@@ -251,6 +251,11 @@ impl Generator {
             Kind::Renew => Op::Renew,
             Kind::Alter => Op::Alter(table, self.altered()),
             Kind::Fork => Op::Fork,
+            Kind::ReadBeside => Op::ReadBeside(match self.wide.below(10) {
+                0 => ReadBeside::Close,
+                1..4 => ReadBeside::Keep,
+                _ => ReadBeside::Refresh,
+            }),
             Kind::Groups => Op::Commit(self.group_batch(), self.durability()),
             Kind::ReadGroups => self.read_groups(),
             Kind::Expire => self.expiry(),

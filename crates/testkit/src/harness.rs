@@ -12,6 +12,7 @@ use std::time::Duration;
 use forebay::{Database, Durability, Error, Result, Snapshot};
 use forebay_env::Env;
 
+use crate::beside::Reader;
 use crate::check::View;
 use crate::groups::{Groups, OWN_RECORDS_MAX};
 use crate::seen::{Kept, Shown, Time};
@@ -54,6 +55,8 @@ pub struct Harness {
     pub conflicts: u64,
     pub(crate) dir: PathBuf,
     pub(crate) open: Option<Open>,
+    /// A reader beside it.
+    pub(crate) reader: Option<Reader>,
     /// Checkpoints that are not compared yet.
     pub(crate) copies: Vec<(PathBuf, Model)>,
     /// A copy that follows, and the number of the last record that it began with.
@@ -99,6 +102,7 @@ impl Harness {
             conflicts: 0,
             dir: dir.to_path_buf(),
             open: None,
+            reader: None,
             copies: Vec::new(),
             follower: None,
             turns: 0,
@@ -183,6 +187,7 @@ impl Harness {
         self.env.jobs.abandon();
         self.stale.clear();
         self.kept.clear();
+        self.reader = None;
         self.open = None;
     }
 
@@ -313,7 +318,8 @@ impl Harness {
 
     /// Whether files are held that a merge would free: then there may be no room within a table's bound.
     pub(crate) fn holds_files(&self) -> bool {
-        !self.opened().snapshots.is_empty() || !self.kept.is_empty() || self.is_transacting
+        let snapshots = !self.opened().snapshots.is_empty() || !self.kept.is_empty();
+        snapshots || self.is_transacting || self.reader.is_some()
     }
 
     fn read(&self, table: usize, query: &Query) -> Result<()> {

@@ -89,6 +89,8 @@ pub enum Op {
     Renew,
     /// Copies the database, and goes on writing to both.
     Fork,
+    /// A reader of the same files, as of another process, is opened or refreshed, and compared.
+    ReadBeside(ReadBeside),
     /// Asks the cube, or the windows over a range of time.
     ReadGroups(Seen, Option<Range<u64>>, Query),
     /// Makes windows expire.
@@ -140,6 +142,17 @@ pub enum Expected {
     Nothing,
     /// With something that it never is.
     Other,
+}
+
+/// What a reader beside the database does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadBeside {
+    /// It goes on to what is there.
+    Refresh,
+    /// The same, and keeps a snapshot.
+    Keep,
+    /// It is closed, if it is open.
+    Close,
 }
 
 /// As of when groups are asked for.
@@ -221,6 +234,7 @@ pub enum Kind {
     Stale,
     Renew,
     Fork,
+    ReadBeside,
     Groups,
     ReadGroups,
     Expire,
@@ -257,7 +271,7 @@ pub(crate) const USUAL: [(Kind, u32); 20] = [
 ];
 
 /// Those of a [wide](crate::Generator::wide) draw besides.
-pub(crate) const WIDE: [(Kind, u32); 12] = [
+pub(crate) const WIDE: [(Kind, u32); 13] = [
     (Kind::WaitUntilIdle, 2),
     (Kind::Clock, 6),
     (Kind::Savepoint, 6),
@@ -270,6 +284,7 @@ pub(crate) const WIDE: [(Kind, u32); 12] = [
     (Kind::Renew, 2),
     (Kind::Alter, 10),
     (Kind::Fork, 2),
+    (Kind::ReadBeside, 10),
 ];
 
 /// Those of a database that has groups besides.

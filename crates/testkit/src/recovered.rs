@@ -119,7 +119,7 @@ impl Harness {
     /// The log goes back no further than tables may keep of it in memory, however idle they are.
     pub(crate) fn check_log(&self) -> Result<()> {
         let is_bounded = self.config.max_space_amplification.iter().any(Option::is_some);
-        if self.may_fail || is_bounded || self.config.keep_changes_bytes > 0 {
+        if self.may_fail || is_bounded || self.config.keep_changes_bytes > 0 || self.reader.is_some() {
             return Ok(());
         }
         // One is retired and waits to be used again.

@@ -40,6 +40,7 @@ impl Harness {
             }
             Op::Ingest(table, entries) => self.ingest(*table, entries),
             Op::ReopenKeeping => self.reopen_keeping(),
+            Op::ReadBeside(act) => self.read_beside(*act),
             Op::ReadGroups(seen, times, query) => self.read_groups(seen, times.as_ref(), query),
             Op::Expire(now, beside) => self.expire(*now, beside),
             Op::RenewGroups(table) => self.renew_groups(*table),

@@ -46,7 +46,7 @@ pub(crate) struct Memory {
 pub(crate) struct Reading {
     #[command(flatten)]
     memory: Memory,
-    /// How long to wait while the database is open elsewhere, such as 30s; without it that is an error at once
+    /// How long to wait while another process keeps this one out, such as 30s; without it that is an error at once
     #[arg(long, value_name = "TIME", value_parser = parse_ttl)]
     wait: Option<Duration>,
 }

@@ -8,6 +8,7 @@
 mod aggregate;
 mod backups;
 mod bench;
+mod beside;
 mod care;
 mod changes;
 mod follow;

@@ -19,7 +19,7 @@ use forebay_store::names;
 use crate::api::builder::Aggregating;
 use crate::context::{Context, refuse_guests, stop_guests};
 use crate::engine::Engine;
-use crate::open::{Made, Opened, destroy, dump, verify};
+use crate::open::{Follower, Made, Opened, destroy, dump, verify};
 use crate::versions::{TableState, VersionSetGuard};
 use crate::{
     Batch, Changes, Checkpoint, Damage, Description, Dumped, Options, SavepointStats, Snapshot, Stats,
@@ -34,6 +34,8 @@ pub struct Database {
     /// Held until it is closed.
     lock: Mutex<Option<FileLock>>,
     made: Made,
+    /// What it knows of whoever else may write, where it is open for reading only.
+    pub(super) follower: Mutex<Option<Follower>>,
 }
 
 impl Database {
@@ -44,8 +46,9 @@ impl Database {
     /// Errors name the file: the directory is no database, is open elsewhere, has a newer format, or its log or
     /// manifest is damaged below what was durable.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self> {
-        let Opened { engine, pending, lock, made } = open::open(path.as_ref(), options)?;
-        let db = Self { engine, machines: Mutex::default(), lock: Mutex::new(lock), made };
+        let Opened { engine, pending, lock, made, follower } = open::open(path.as_ref(), options)?;
+        let (lock, follower) = (Mutex::new(lock), Mutex::new(follower));
+        let db = Self { engine, machines: Mutex::default(), lock, made, follower };
         if let Err(error) = db.start(pending) {
             let _ = db.take_back();
             return Err(error);
@@ -57,6 +60,7 @@ impl Database {
         self.engine.versions.trim_log()?;
         if !self.engine.context.options.read_only {
             *self.machines.lock() = open::start(&self.engine, pending)?;
+            self.answer_readers();
         }
         Ok(())
     }
@@ -155,16 +159,17 @@ impl Database {
         Changes::new(&self.engine.versions, since)
     }
 
-    /// The number of the last accepted record.
+    /// The number of the last accepted record; of the last one that is seen, where the database is open for reading only.
     pub fn last_sequence(&self) -> u64 {
         stop_guests();
-        self.engine.context.log.as_ref().map_or(0, |log| log.last_sequence())
+        self.engine.context.log.as_ref().map_or_else(|| self.seen_sequence(), |log| log.last_sequence())
     }
 
-    /// The number up to which records survive a power loss.
+    /// The number up to which records survive a power loss; of the last one that is seen, where the database is open for
+    /// reading only, which does not know that.
     pub fn durable_sequence(&self) -> u64 {
         stop_guests();
-        self.engine.context.log.as_ref().map_or(0, |log| log.durable_sequence())
+        self.engine.context.log.as_ref().map_or_else(|| self.seen_sequence(), |log| log.durable_sequence())
     }
 
     /// Returns once all records up to this number survive a power loss. A number that no record was given yet is an

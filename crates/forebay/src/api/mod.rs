@@ -19,6 +19,7 @@ mod key_bounds;
 mod lent;
 mod merge_rule;
 mod positions;
+mod reader;
 mod replication;
 mod rescue;
 mod scan;
@@ -46,7 +47,7 @@ pub use replication::ChangeServer;
 pub use rescue::{Rescue, RescueReport, RescuedTable};
 pub use scan::Scan;
 pub use snapshot::Snapshot;
-pub use stats::{Stats, TableStats, ValueStats};
+pub use stats::{ReaderStats, Stats, TableStats, ValueStats};
 pub use table::{OrderedTable, Table};
 pub use transaction::Transaction;
 pub use windows::{

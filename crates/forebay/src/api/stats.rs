@@ -8,7 +8,7 @@ use forebay_base::expiry::NEVER;
 use forebay_layouts::LevelDescription;
 use forebay_store::log::Log;
 use forebay_store::metrics::{CAUSES, Counter, Percentiles};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::changes::buffered_records;
 use crate::engine::Engine;
@@ -18,8 +18,9 @@ use crate::space::TableSpaceStats;
 use crate::versions::{SnapshotStats, TableState};
 
 /// Counters since the database was opened, and gauges of now. Units are in the names.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[non_exhaustive]
+#[serde(default)]
 pub struct Stats {
     /// Records that writers gave.
     pub user_records: u64,
@@ -98,11 +99,26 @@ pub struct Stats {
     pub snapshots: Vec<SnapshotStats>,
     /// Savepoints, oldest first.
     pub savepoints: Vec<SavepointStats>,
+    /// Processes that read the database beside the one that writes it, and what each of them holds.
+    pub readers: Vec<ReaderStats>,
+}
+
+/// A process that reads a database that another one writes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+#[serde(default)]
+pub struct ReaderStats {
+    /// Its number; 0 where that is not known.
+    pub process: u64,
+    /// Bytes of files that are kept because it may need them: they go once it has
+    /// [read on](crate::Database::refresh), or ends.
+    pub held_bytes: u64,
 }
 
 /// Values that are kept apart from their keys, of all tables.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[non_exhaustive]
+#[serde(default)]
 pub struct ValueStats {
     /// Files of such.
     pub files: u64,
@@ -112,6 +128,13 @@ pub struct ValueStats {
     pub live_bytes: u64,
     /// Bytes that merges have moved from one file to another.
     pub moved_bytes: u64,
+}
+
+impl ReaderStats {
+    fn all(engine: &Engine) -> Vec<Self> {
+        let held = engine.versions.lists.trash.held_by_readers(&*engine.context.env.fs);
+        held.into_iter().map(|(process, held_bytes)| Self { process, held_bytes }).collect()
+    }
 }
 
 impl ValueStats {
@@ -127,7 +150,7 @@ impl ValueStats {
 }
 
 /// A table's levels, and what it takes.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct TableStats {
     /// Its name.
@@ -234,6 +257,7 @@ impl Stats {
             tables,
             snapshots: engine.versions.snapshots(None),
             savepoints: engine.history.savepoints(),
+            readers: ReaderStats::all(engine),
         }
     }
 }
@@ -294,6 +318,9 @@ impl fmt::Display for Stats {
         }
         for savepoint in &self.savepoints {
             writeln!(f, "savepoint {savepoint}")?;
+        }
+        for ReaderStats { process, held_bytes } in &self.readers {
+            writeln!(f, "process {process} reads: {held_bytes} bytes are kept for it")?;
         }
         Ok(())
     }

@@ -182,7 +182,7 @@ impl Background {
             let Context { env, dir, .. } = &*self.context;
             let trash = &self.versions.lists.trash;
             let unused = self.writer.take_next_segment();
-            unused.iter().for_each(|segment| trash.remove(&*env.fs, names::log(dir, segment.id())));
+            unused.iter().for_each(|segment| trash.discard(&*env.fs, names::log(dir, segment.id())));
             trash.empty(&*env.fs);
         }
     }

@@ -6,19 +6,19 @@ mod health;
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use forebay_base::{Error, Result};
 use forebay_env::fs::GatedFs;
 use forebay_env::sync::atomic::{AtomicBool, Ordering};
 use forebay_env::{Env, Haste, guest};
-use forebay_store::Metrics;
 use forebay_store::buffer::ArenaPool;
 use forebay_store::log::Log;
 use forebay_store::log::recover::LogFiles;
 use forebay_store::manifest::Superblock;
 use forebay_store::salvage::Gaps;
+use forebay_store::{Lease, Metrics};
 
 use crate::options::{Buffers, Division, Options};
 use crate::pool::Limit;
@@ -49,7 +49,14 @@ pub(crate) struct Context {
     pub(crate) keeps_records: AtomicBool,
     /// Whether it takes in what another database has committed, and nothing else.
     pub(crate) follows: AtomicBool,
+    /// Where others may write, for as long as anything is held of the database.
+    pub(crate) lease: Option<Lease>,
+    /// What readers in other processes are told that ask for numbers.
+    pub(crate) answer: OnceLock<Answer>,
 }
+
+/// The numbers of the database, as JSON; none once it is gone.
+pub(crate) type Answer = Box<dyn Fn() -> Option<Vec<u8>> + Send + Sync>;
 
 impl Context {
     /// The write buffers as they are now.

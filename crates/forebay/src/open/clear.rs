@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use forebay_base::Result;
 use forebay_env::FileSystem;
 use forebay_layouts::DataFile;
+use forebay_store::list::Trash;
 use forebay_store::names;
 
 /// After this many removals the directory is synced.
@@ -54,10 +55,12 @@ impl Listing {
     }
 }
 
-/// Removes what a crash left over: what nothing durable names.
+/// Removes what a crash left over: what nothing durable names. What readers of other processes may need stays until
+/// they do not; the manifest is durable, and the trash knows how far it goes.
 pub(crate) fn clear_away(
     fs: &dyn FileSystem,
     dir: &Path,
+    trash: &Trash,
     listing: &Listing,
     live: &BTreeMap<u64, DataFile>,
     (low, segments): (u64, &BTreeSet<u64>),
@@ -71,14 +74,37 @@ pub(crate) fn clear_away(
     let logs = listing.logs.iter().filter(|id| !segments.contains(id));
     let mut behind = logs.clone().filter(|&&id| id >= low);
     let first = behind.next();
-    let logs = logs.filter(|&&id| id < low).chain(behind).map(|&id| names::log(dir, id));
+    let (logs, behind) = (logs.filter(|&&id| id < low), behind.map(|&id| names::log(dir, id)));
+    let logs = logs.map(|&id| names::log(dir, id));
     let manifests =
         listing.manifests.iter().filter(|&&id| id != manifest).map(|&id| names::manifest(dir, id));
     let temporary = listing.temporary.iter().map(|name| dir.join(name));
+    let named = lists.chain(trees).chain(values).chain(logs).chain(manifests);
     // Segments behind the log's end must be gone before anything numbers on from that end; and before the first of
-    // them, which has the place of what was torn. If that went before, what is left would be taken for damage.
-    remove_all(fs, dir, lists.chain(trees).chain(values).chain(logs).chain(manifests).chain(temporary))?;
+    // them, which has the place of what was torn. If that went before, what is left would be taken for damage. No
+    // reader has found anything in them.
+    match trash.is_needed() {
+        true => {
+            remove_all(fs, dir, behind.chain(temporary))?;
+            named.for_each(|path| trash.add(path));
+        }
+        false => remove_all(fs, dir, named.chain(behind).chain(temporary))?,
+    }
     remove_all(fs, dir, first.into_iter().map(|&id| names::log(dir, id)))
+}
+
+/// Removes what the manifest has just let go of, unless a reader of another process may need it yet.
+pub(crate) fn remove_unread(
+    fs: &dyn FileSystem,
+    dir: &Path,
+    trash: &Trash,
+    paths: impl Iterator<Item = PathBuf>,
+) -> Result<()> {
+    match trash.is_needed() {
+        true => paths.for_each(|path| trash.add(path)),
+        false => remove_all(fs, dir, paths)?,
+    }
+    Ok(())
 }
 
 /// Removes files that may be there, durably. A few at a time: so an opening that does not come to its end, however

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use forebay_base::{Error, Result};
 use forebay_env::{Env, FileSystem, LockMode};
-use forebay_store::names;
+use forebay_store::{leases, names};
 
 use crate::open::clear::is_ours;
 use crate::open::enter::of_path;
@@ -74,8 +74,20 @@ pub(crate) fn finish(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
     if is_there(names::DESTROYED)? && !is_there(names::SUPERBLOCK)? { remove_locked(fs, dir) } else { Ok(()) }
 }
 
+/// An error where a process reads the directory.
+fn refuse_readers(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
+    match leases::held(fs, dir)?.first() {
+        Some(held) => {
+            let process = u32::try_from(held.process).ok().filter(|process| *process > 0);
+            Err(Error::Locked { path: dir.join(names::READERS), process })
+        }
+        None => Ok(()),
+    }
+}
+
 /// Removes what a directory has of a database, the file of its lock last: once that has no name, nobody is kept out.
 fn remove_locked(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
+    refuse_readers(fs, dir)?;
     let destroyed = dir.join(names::DESTROYED);
     // By one step, for which a full disk has room: what a crash leaves is known from then on, and whoever opens it
     // goes on.
@@ -91,10 +103,13 @@ fn remove_locked(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
             renamed = Some(dir.join(root));
         }
     }
-    fs.sync_dir(dir).inspect_err(|_| {
+    // A reader holds its lease before it looks for the superblock: who has found that is seen now.
+    let is_alone = refuse_readers(fs, dir).and_then(|()| fs.sync_dir(dir));
+    is_alone.inspect_err(|_| {
         // The disk may have the old name for ever, and no later sync tells of that: whoever goes on renames it anew.
         renamed.map(|root| fs.rename(&destroyed, &root));
     })?;
+    leases::remove_folder(fs, dir)?;
     let is_listed = |name: &String| is_ours(name) && name != names::DESTROYED && name != names::LOCK;
     for name in fs.list(dir)?.into_iter().filter(is_listed) {
         fs.remove(&dir.join(name))?;

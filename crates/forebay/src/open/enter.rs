@@ -8,7 +8,7 @@ use forebay_base::{Error, Result};
 use forebay_env::{Env, FileLock, FileSystem, LockMode};
 use forebay_store::log::frame::Secret;
 use forebay_store::manifest::{AppendError, Edit, Manifest, Snapshot, Superblock};
-use forebay_store::names;
+use forebay_store::{Lease, names};
 
 use crate::context::create_dir_durably;
 use crate::open::clear::is_ours;
@@ -18,11 +18,25 @@ use crate::options::Options;
 /// The id of a new database's manifest.
 const FIRST_MANIFEST: u64 = 1;
 
-/// Takes the lock, and makes the database if there is none and that is wanted.
-pub(crate) fn enter(env: &Env, dir: &Path, options: &Options) -> Result<(Option<FileLock>, Made)> {
+/// What keeps others from changing or removing what is read.
+pub(crate) enum Hold {
+    Lock(FileLock),
+    /// Others may write.
+    Lease(Lease),
+    /// What is damaged has no lock.
+    Nothing,
+}
+
+/// Takes the lock, or a lease where the database is only to be read, and makes it if there is none and that is wanted.
+pub(crate) fn enter(
+    env: &Env,
+    files: &Arc<dyn FileSystem>,
+    dir: &Path,
+    options: &Options,
+) -> Result<(Hold, Made)> {
     loop {
-        match try_enter(env, dir, options).map_err(|error| of_path(&*env.fs, dir, error))? {
-            Entered::In(lock, made) => return Ok((lock, made)),
+        match try_enter(env, files, dir, options).map_err(|error| of_path(&*env.fs, dir, error))? {
+            Entered::In(hold, made) => return Ok((hold, made)),
             Entered::Destroyed => {}
         }
     }
@@ -39,13 +53,12 @@ pub(crate) fn of_path(fs: &dyn FileSystem, dir: &Path, error: Error) -> Error {
 }
 
 enum Entered {
-    /// With its lock; without one where what is damaged has none.
-    In(Option<FileLock>, Made),
+    In(Hold, Made),
     /// Somebody destroyed it between the first look and the lock.
     Destroyed,
 }
 
-fn try_enter(env: &Env, dir: &Path, options: &Options) -> Result<Entered> {
+fn try_enter(env: &Env, files: &Arc<dyn FileSystem>, dir: &Path, options: &Options) -> Result<Entered> {
     let fs = &*env.fs;
     let is_there = |name: &str| fs.exists(&dir.join(name));
     let is_database =
@@ -95,14 +108,14 @@ fn try_enter(env: &Env, dir: &Path, options: &Options) -> Result<Entered> {
         }
         create_dir_durably(fs, dir)?;
     }
+    if exists && options.read_only && !options.salvage {
+        return enter_beside(env, files, dir, &is_database);
+    }
     let lock = match fs.lock(&dir.join(names::LOCK), mode) {
         Err(error) if error.is_not_found() && !fs.exists(dir)? => return Ok(Entered::Destroyed),
         // It may be among what is damaged, and nothing is to be made here.
-        Err(error) if options.salvage && error.is_not_found() => return Ok(Entered::In(None, Made::Nothing)),
-        Err(error) if options.read_only && error.is_not_found() => {
-            // Whoever may write makes it.
-            drop(fs.lock(&dir.join(names::LOCK), LockMode::Exclusive)?);
-            fs.lock(&dir.join(names::LOCK), mode)?
+        Err(error) if options.salvage && error.is_not_found() => {
+            return Ok(Entered::In(Hold::Nothing, Made::Nothing));
         }
         lock => lock?,
     };
@@ -114,10 +127,56 @@ fn try_enter(env: &Env, dir: &Path, options: &Options) -> Result<Entered> {
         return Ok(Entered::Destroyed);
     }
     if exists || is_there(names::SUPERBLOCK)? {
-        return Ok(Entered::In(Some(lock), Made::Nothing));
+        return Ok(Entered::In(Hold::Lock(lock), Made::Nothing));
     }
     make(env, dir).inspect_err(|_| drop(made.take_back(fs, dir)))?;
-    Ok(Entered::In(Some(lock), made))
+    Ok(Entered::In(Hold::Lock(lock), made))
+}
+
+/// Enters what was found and is only to be read.
+fn enter_beside(
+    env: &Env,
+    files: &Arc<dyn FileSystem>,
+    dir: &Path,
+    is_database: &dyn Fn() -> Result<bool>,
+) -> Result<Entered> {
+    match beside(env, files, dir) {
+        Err(error) if error.is_not_found() && !env.fs.exists(dir)? => Ok(Entered::Destroyed),
+        // Somebody destroyed it before it was held.
+        Ok(_) if !is_database()? => Ok(Entered::Destroyed),
+        held => Ok(Entered::In(held?, Made::Nothing)),
+    }
+}
+
+/// Holds what is to be read: by a lease, beside whom it may be written; where none can be written, as in a directory of
+/// others, by keeping out whoever would write.
+fn beside(env: &Env, files: &Arc<dyn FileSystem>, dir: &Path) -> Result<Hold> {
+    let (fs, path) = (&*env.fs, dir.join(names::LOCK));
+    let refused = match Lease::take(files, dir, &*env.entropy) {
+        Ok(lease) => return Ok(Hold::Lease(lease)),
+        Err(error) if error.is_too_many_files() || !fs.exists(dir)? => return Err(error),
+        Err(refused) => refused,
+    };
+    let lock = match fs.lock(&path, LockMode::Shared) {
+        Err(error) if error.is_not_found() => {
+            // Whoever may write makes it.
+            drop(fs.lock(&path, LockMode::Exclusive)?);
+            fs.lock(&path, LockMode::Shared)
+        }
+        lock => lock,
+    };
+    match (lock, refused) {
+        (Err(Error::Locked { process, .. }), Error::Io { operation, path, kind, reason }) => {
+            let who = process.map_or("another process".into(), |process| format!("process {process}"));
+            let reason = format!(
+                "{reason}; {who} has the database open to write, and whoever reads beside it needs the right to make files \
+                 in {}",
+                dir.join(names::READERS).display()
+            );
+            Err(Error::Io { operation, path, kind, reason })
+        }
+        (lock, _) => lock.map(Hold::Lock),
+    }
 }
 
 /// Whether there is more than what making a database leaves that a crash cut short: its first manifest at the most.

@@ -7,7 +7,7 @@
 //!    leaf; from there on writers wait for a growing share of that work, and at the bound for all of it. Room for that
 //!    is left by 1., so it never has to wait for writers.
 //! 3. What write buffers hold by then may still come, as may a slice that is being merged: that is the allowance.
-//! 4. What snapshots and scans hold cannot be freed. Once no merge has room any more, a write gets an error that names
+//! 4. What snapshots and scans hold cannot be freed, nor what readers of other processes may need. Once no merge has room any more, a write gets an error that names
 //!    them.
 
 use std::collections::BTreeSet;
@@ -105,8 +105,7 @@ impl Space {
         let Planned::Job(plan) = planned else { return true };
         let starves = table.space.reclaim.starves.load(Ordering::Relaxed);
         let is_alone = table.space.at_work.is_none();
-        let fits =
-            self.fits(table, plan.bytes) || is_alone && (table.space.disk.held_bytes() == 0 || starves);
+        let fits = self.fits(table, plan.bytes) || is_alone && (self.held_bytes(table) == 0 || starves);
         if !fits && is_alone {
             debug_assert!(table.is_bounded(), "only a bound leaves no room");
             self.note_stuck(table, true);
@@ -141,7 +140,9 @@ impl Space {
     pub(crate) fn refuses_flush(&self) -> Option<Error> {
         let state = self.versions.state();
         let waited_for = |table: &&Arc<TableState>| table.space.reclaim.is_waited_for.load(Ordering::Relaxed);
-        let is_blamed = |table: &&Arc<TableState>| self.versions.bytes_held_by_snapshots(table.id) > 0;
+        let is_blamed = |table: &&Arc<TableState>| {
+            self.versions.bytes_held_by_snapshots(table.id) > 0 || self.leased_bytes(table) > 0
+        };
         state.tables.values().filter(waited_for).filter(is_blamed).find_map(|table| self.refuses(table))
     }
 
@@ -192,13 +193,24 @@ impl Space {
             return Some(Err(closed()));
         }
         let (disk, stuck) = (&table.space.disk, table.space.stuck()?);
-        let held_bytes = disk.held_bytes();
+        let held_bytes = self.held_bytes(table);
         if held_bytes > 0 && (stuck.no_room || room.claimed.saturating_sub(held_bytes) <= room.bound) {
             let is_known = !is_patient || self.versions.bytes_held_by_snapshots(id) > 0;
             return is_known.then(|| Err(self.no_space(table, &room)));
         }
         // Where nothing leaves either, nothing can be done, and nobody is to blame.
         (disk.leaving_bytes() == 0).then_some(Ok(()))
+    }
+
+    /// Bytes of a table's files that nothing refers to any more, and that stay because somebody reads them, here or in
+    /// another process.
+    fn held_bytes(&self, table: &TableState) -> u64 {
+        table.space.disk.held_bytes() + self.leased_bytes(table)
+    }
+
+    /// Those that readers of other processes hold.
+    fn leased_bytes(&self, table: &TableState) -> u64 {
+        if self.versions.lists.trash.is_held() { table.space.disk.leaving_bytes() } else { 0 }
     }
 
     /// Bytes of background work that a write of this many owes to the bound of a table.
@@ -218,11 +230,16 @@ impl Space {
                 format!("snapshot {} of {} s: {} bytes", held.number, held.age_seconds, held.held_bytes)
             })
             .collect();
-        let disk = &table.space.disk;
-        let who = match snapshots.is_empty() {
-            true => "scans".to_string(),
-            false => snapshots.join(", "),
-        };
+        let leases = self.versions.lists.trash.held_by_readers(&*self.context.env.fs).into_iter();
+        let leases = leases.filter(|(_, bytes)| *bytes > 0 && self.leased_bytes(table) > 0);
+        let processes = leases.map(|(process, bytes)| match process {
+            0 => format!("a process that reads the database: {bytes} bytes until it refreshes"),
+            process => {
+                format!("process {process}, which reads the database: {bytes} bytes until it refreshes")
+            }
+        });
+        let who: Vec<String> = snapshots.into_iter().chain(processes).collect();
+        let who = if who.is_empty() { "scans".to_string() } else { who.join(", ") };
         Error::NoSpace(format!(
             "table `{}` takes {} bytes on disk and needs {} more to merge them; its max_space_amplification of {} allows {}; \
              readers hold {} of them ({who}); drop those, and write again",
@@ -231,7 +248,7 @@ impl Space {
             room.claimed - room.disk,
             table.options.max_space_amplification.unwrap_or_default(),
             room.bound,
-            disk.held_bytes(),
+            self.held_bytes(table),
         ))
     }
 

@@ -1,5 +1,7 @@
 //! Replaying the manifest: its edits, applied one after the other by the same functions as in live work.
 
+mod read_on;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -12,7 +14,7 @@ use forebay_env::fs::Opener;
 use forebay_layouts::{DataFile, Store, TableOptions, Trees};
 use forebay_store::list::{FileMeta, FilterLevel, ListOptions, ListStore, ResidentLimit, Trash};
 use forebay_store::manifest::{self, Change, Edit, Feed, LogMark, TableEntry};
-use forebay_store::{Metrics, PageCache, ValueFiles};
+use forebay_store::{Leases, Metrics, PageCache, ValueFiles};
 
 use crate::options::Options;
 use crate::options::RESIDENT_BUFFERS_MAX;
@@ -39,11 +41,17 @@ pub(crate) struct Replay {
     pub(crate) feed: Feed,
     pub(crate) next_table: u32,
     pub(crate) next_id: u64,
+    /// How many parts more or fewer refer to files, where somebody reads on.
+    counted: Option<Vec<(DataFile, i32)>>,
 }
 
 impl Replay {
     pub(crate) fn new(env: &Env, dir: &Path, options: &Options, seed: u64, metrics: &Arc<Metrics>) -> Self {
-        let trash = Arc::new(Trash::of(Opener::new(&*env.fs, dir)));
+        let opener = Opener::new(&*env.fs, dir);
+        let trash = Arc::new(match options.read_only {
+            true => Trash::of_reader(opener),
+            false => Trash::of(opener, Leases::new(&env.fs, dir)),
+        });
         let lists = ListStore {
             values: ValueFiles::new(&env.fs, dir, &trash, metrics),
             fs: Arc::clone(&env.fs),
@@ -82,6 +90,7 @@ impl Replay {
             feed: Feed::default(),
             next_table: 1,
             next_id: 1,
+            counted: None,
         }
     }
 
@@ -197,6 +206,9 @@ impl Replay {
         for (id, edit) in change.edits {
             if let Some(table) = self.tables.get(&id) {
                 let applied = table.version.apply(&edit, &|file| self.files.get(&file).cloned())?;
+                self.counted
+                    .iter_mut()
+                    .for_each(|counted| counted.extend(applied.references.iter().cloned()));
                 self.tables.replace(id, |table| table.with_version(applied.version));
             }
         }

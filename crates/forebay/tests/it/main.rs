@@ -43,6 +43,7 @@ mod pool;
 mod rangemerge;
 mod ranges;
 mod read_back;
+mod readers;
 mod reads;
 mod recovery;
 mod reorder;

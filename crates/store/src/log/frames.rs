@@ -75,6 +75,11 @@ impl Frames {
         self.at
     }
 
+    /// How long the segment is.
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
     /// Whether it has passed all there is.
     pub fn is_at_end(&self) -> bool {
         self.at == self.len

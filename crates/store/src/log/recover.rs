@@ -54,7 +54,11 @@ pub enum Reading {
     Strict,
     /// It is noted, and reading goes on behind it.
     Salvage,
+    /// Somebody may be writing: where no sound frame stands the log ends for now, and nothing tells of damage.
+    Live,
 }
+
+const MALFORMED: &str = "a frame's records are malformed";
 
 /// A sound frame that numbers on.
 pub struct Frame<'a> {
@@ -68,6 +72,20 @@ pub struct Frame<'a> {
     pub range_deletes: Vec<RangeDelete>,
     /// The highest table that it has records of.
     pub last_table: u32,
+}
+
+impl<'a> Frame<'a> {
+    /// The frame of a header and its sound payload; `None` where its records are malformed.
+    pub(super) fn of(segment: u64, header: Header, payload: &'a [u8]) -> Option<Self> {
+        let mut records = Records::new(payload);
+        let (mut count, mut last_table) = (0, 0);
+        for (table, ..) in records.by_ref() {
+            (count, last_table) = (count + 1, last_table.max(table));
+        }
+        let (is_whole, range_deletes) = (records.is_at_end(), records.into_range_deletes());
+        let is_sound = is_whole && count + range_deletes.len() == header.records as usize;
+        is_sound.then_some(Self { segment, header, payload, range_deletes, last_table })
+    }
 }
 
 /// A segment's sound part.
@@ -158,6 +176,9 @@ impl Scan<'_> {
             self.behind = None;
             return Ok(());
         }
+        if self.reading == Reading::Live {
+            return Ok(());
+        }
         if self.behind.is_none() {
             self.behind = Some(id);
             if self.found.segments.is_empty() {
@@ -182,17 +203,10 @@ impl Scan<'_> {
         let Some((header, payload)) = frames.whole(here)? else {
             return if self.reading == Reading::Salvage { self.pass_damage(id, frames) } else { Ok(false) };
         };
-        let mut records = Records::new(payload);
-        let (mut count, mut last_table) = (0, 0);
-        for (table, ..) in records.by_ref() {
-            (count, last_table) = (count + 1, last_table.max(table));
-        }
-        let (is_whole, range_deletes) = (records.is_at_end(), records.into_range_deletes());
         let last_sequence = next + u64::from(header.records) - 1;
-        if is_whole && count + range_deletes.len() == header.records as usize {
-            each(&Frame { segment: id, header, payload, range_deletes, last_table })?;
-        } else {
-            self.damaged(id, at, "a frame's records are malformed".into())?;
+        match Frame::of(id, header, payload) {
+            Some(frame) => each(&frame)?,
+            None => self.damaged(id, at, MALFORMED.into())?,
         }
         self.found.last_sequence = last_sequence;
         frames.pass(&header);
@@ -238,7 +252,7 @@ impl Scan<'_> {
     fn damaged(&mut self, id: u64, offset: usize, reason: String) -> Result<()> {
         let (file, offset) = (names::log(self.files.dir, id), offset as u64);
         match self.reading {
-            Reading::Strict => Err(Error::corruption(&file, offset, reason)),
+            Reading::Strict | Reading::Live => Err(Error::corruption(&file, offset, reason)),
             Reading::Salvage => {
                 self.found.gaps.push(Gap { file, offset, reason, keys: None });
                 Ok(())
@@ -258,6 +272,9 @@ impl Scan<'_> {
     }
 
     fn finish(mut self) -> Result<Recovered> {
+        if self.reading == Reading::Live {
+            return Ok(self.found);
+        }
         let tail = self.found.segments.last().copied();
         let mut is_blank = true;
         if let Some(tail) = tail {

@@ -7,6 +7,7 @@
 mod current;
 mod edit;
 mod feed;
+mod follow;
 mod superblock;
 mod table;
 #[cfg(test)]
@@ -22,12 +23,14 @@ use forebay_base::wire::u32_at;
 use forebay_base::{Error, Result, planted};
 use forebay_env::{Access, File, FileSystem};
 
+use crate::leases::Place;
 use crate::metrics::Metrics;
 use crate::names;
 
 pub use current::{Closed, Current};
 pub use edit::{Change, Edit, LogMark, Rollback, Savepoint, Snapshot};
 pub use feed::{Feed, Line, Lineage};
+pub use follow::Followed;
 pub use superblock::Superblock;
 pub use table::TableEntry;
 
@@ -198,6 +201,11 @@ impl Manifest {
         (self.end, self.is_torn)
     }
 
+    /// How far it goes: behind its last edit.
+    pub fn place(&self) -> Place {
+        Place { manifest: self.id, bytes: self.end }
+    }
+
     /// Its id.
     pub fn id(&self) -> u64 {
         self.id
@@ -342,9 +350,14 @@ fn record_bytes(bytes: &[u8], at: usize) -> usize {
 
 /// The sound record at `at`.
 fn record(bytes: &[u8], id: u64, at: usize) -> Option<&[u8]> {
+    record_behind(bytes, id, 0, at)
+}
+
+/// The same of bytes that stand at `base` of the file.
+fn record_behind(bytes: &[u8], id: u64, base: u64, at: usize) -> Option<&[u8]> {
     bytes.get(at..at + HEADER_BYTES)?;
     let record = bytes.get(at..at.checked_add(record_bytes(bytes, at))?)?;
-    (checksum(id, at as u64, &record[4..]) == u32_at(record, 0)).then_some(record)
+    (checksum(id, base + at as u64, &record[4..]) == u32_at(record, 0)).then_some(record)
 }
 
 fn read_whole(fs: &dyn FileSystem, path: &Path, writable: bool) -> Result<(Arc<dyn File>, Vec<u8>)> {

@@ -56,12 +56,21 @@ pub(crate) fn run(args: &FollowArgs, common: &Common) -> Result<(), Failure> {
     };
     follower.close()?;
     tell_position(&applied, common)?;
+    let position = applied.position;
     match applied.end {
         StreamEnd::CutOff => Err(Failure::work(format!(
-            "the stream is cut off; what was whole of it is applied, up to record {}: go on with `--since {}`",
-            applied.position, applied.position
+            "the stream is cut off; what was whole of it is applied, up to record {position}: go on with `--since {position}`"
         ))),
-        _ => Ok(()),
+        StreamEnd::Passed => Err(Failure::work(format!(
+            "{} has records up to {position}, and the stream tells of some of them with a later time only; begin with an \
+             older copy",
+            args.db.display()
+        ))),
+        StreamEnd::Behind => Err(Failure::work(format!(
+            "the stream's source was behind: {} has records up to {position}",
+            args.db.display()
+        ))),
+        StreamEnd::Finished | StreamEnd::Reached => Ok(()),
     }
 }
 
@@ -85,7 +94,7 @@ pub(crate) fn apply_all(
         let applied = applied.map_err(|error| of_stream(error, &stream.name, follower.position()))?;
         batches += applied.batches;
         last = Some(applied);
-        if applied.end == StreamEnd::Reached {
+        if matches!(applied.end, StreamEnd::Reached | StreamEnd::Passed) {
             break;
         }
     }
@@ -127,24 +136,29 @@ fn connect(
     until: Until,
     common: &Common,
 ) -> Result<Applied, Failure> {
-    let mut is_told = common.is_quiet();
+    // What keeps it from going on is told once.
+    let mut told = String::new();
     loop {
-        match TcpStream::connect(address) {
+        let reason = match TcpStream::connect(address) {
             Ok(socket) => {
-                is_told = common.is_quiet();
                 // Where that cannot be set it waits for longer.
                 let _ = socket.set_read_timeout(Some(SILENCE_MAX));
+                let _ = socket.set_write_timeout(Some(SILENCE_MAX));
                 let applied = follower.follow_until(&socket, until)?;
-                if applied.end == StreamEnd::Reached {
-                    return Ok(applied);
+                match applied.end {
+                    StreamEnd::Reached | StreamEnd::Passed => return Ok(applied),
+                    StreamEnd::Behind => {
+                        format!("the source at {address} is behind record {}", applied.position)
+                    }
+                    StreamEnd::Finished | StreamEnd::CutOff => String::new(),
                 }
             }
-            Err(error) if !is_told => {
-                tell!("forebay: no source at {address} yet: {error}");
-                is_told = true;
-            }
-            Err(_) => {}
+            Err(error) => format!("no source at {address} yet: {error}"),
+        };
+        if reason != told && !reason.is_empty() && !common.is_quiet() {
+            tell!("forebay: {reason}");
         }
+        told = reason;
         (0..PAUSES).for_each(|_| pause());
     }
 }

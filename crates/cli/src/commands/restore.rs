@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use forebay::{Applied, Backups, StreamEnd, Until};
+use forebay::{Applied, Backup, Backups, StreamEnd, Until};
 use serde_json::json;
 
 use crate::args::Common;
@@ -15,7 +15,7 @@ use crate::output::Output;
 
 /// Make a database of a backup, the newest unless another is named, checking every byte
 ///
-/// With --changes it goes on from there by streams of `changes --stream` that were kept in files, up to their end or to
+/// With --until it is the newest that has nothing later. With --changes it goes on from there by streams of `changes --stream` that were kept in files, up to their end or to
 /// the moment that --until names.
 #[derive(Debug, Args)]
 #[command(
@@ -42,10 +42,7 @@ pub(crate) struct RestoreArgs {
 pub(crate) fn run(args: &RestoreArgs, common: &Common) -> Result<(), Failure> {
     let watch = Stopwatch::start();
     let backups = Backups::open(&args.backups)?;
-    let number = match args.backup {
-        Some(number) => number,
-        None => backups.newest()?,
-    };
+    let number = choose(&backups, args)?;
     backups.restore(number, &args.destination)?;
     let applied = if args.changes.is_empty() { None } else { Some(go_on(args, common)?) };
     let (place, seconds) = (args.destination.display(), watch.seconds());
@@ -60,19 +57,42 @@ pub(crate) fn run(args: &RestoreArgs, common: &Common) -> Result<(), Failure> {
     Output::summary(common, &object, format_args!("backup {number}{behind} is {place}, {seconds:.2} s"))
 }
 
+/// The backup to begin with: what it has cannot be taken back.
+fn choose(backups: &Backups, args: &RestoreArgs) -> Result<u64, Failure> {
+    let Some(until) = args.until else { return args.backup.map_or_else(|| Ok(backups.newest()?), Ok) };
+    let is_early = |backup: &&Backup| match until {
+        Until::Sequence(wanted) => backup.last_sequence <= wanted,
+        Until::Time(wanted) => backup.taken_at_milliseconds <= wanted,
+        Until::End => true,
+    };
+    let all = backups.list()?;
+    let named = |backup: &&Backup| args.backup.is_none_or(|number| backup.number == number);
+    match (all.iter().filter(named).rfind(is_early), all.iter().find(named)) {
+        (Some(newest), _) => Ok(newest.number),
+        (None, Some(Backup { number, last_sequence, .. })) => Err(Failure::work(format!(
+            "backup {number} is later than --until: it has records up to {last_sequence}; begin with an older one, or, \
+             where changes were kept from the start, with `follow` and a new directory"
+        ))),
+        // It says which there are.
+        (None, None) => args.backup.map_or_else(|| Ok(backups.newest()?), Ok),
+    }
+}
+
 /// Applies what came behind the backup.
 fn go_on(args: &RestoreArgs, common: &Common) -> Result<Applied, Failure> {
     let mut follower = open_follower(&args.destination, common)?;
     let applied = apply_all(&mut follower, &args.changes, args.until.unwrap_or_default())?;
     let position = follower.position();
     follower.close()?;
-    match args.until {
-        Some(Until::Sequence(wanted)) if position < wanted && applied.end != StreamEnd::Reached => {
-            Err(Failure::work(format!(
-                "the changes end with record {position}, before {wanted}; {} is as of then",
-                args.destination.display()
-            )))
-        }
+    let place = args.destination.display();
+    match (args.until, applied.end) {
+        (_, StreamEnd::CutOff | StreamEnd::Behind) => Err(Failure::work(format!(
+            "the changes are cut off behind record {position}; {place} is as of then"
+        ))),
+        (Some(Until::Sequence(wanted)), StreamEnd::Finished) if position < wanted => Err(Failure::work(
+            format!("the changes end with record {position}, before {wanted}; {place} is as of then"),
+        )),
+        // The backup was taken in time, whatever is told of its records later.
         _ => Ok(applied),
     }
 }

@@ -1,21 +1,28 @@
-//! `changes --stream` and `--listen`: the feed of changes for those who follow.
+//! `changes --stream` and `--listen`: the feed of changes for those who follow. The database is read beside whoever writes
+//! it, so nobody who reads slowly, or not at all, keeps anybody from writing.
 
-use std::io::{self, Write};
+use std::io;
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::thread;
+use std::sync::Arc;
+use std::thread::{self, Builder};
+use std::time::Duration;
 
 use clap::Args;
 use forebay::{Database, Error, requested_position};
 
 use crate::args::Common;
 use crate::clock::pause;
-use crate::database::{Access, open, options};
+use crate::database::{Access, open};
 use crate::failure::Failure;
 use crate::screen;
 
-/// A database that another process has open is looked for again after so many moments.
+/// It is looked again for what is new after so many moments.
 const PAUSES: usize = 50;
+/// A follower that does not ask, or takes nothing, for so long is gone.
+const SILENCE_MAX: Duration = Duration::from_secs(30);
+/// So many followers are served at a time.
+const FOLLOWERS_MAX: usize = 64;
 
 #[derive(Debug, Args)]
 pub(crate) struct StreamArgs {
@@ -38,16 +45,19 @@ impl StreamArgs {
     }
 }
 
-pub(crate) fn run(db: &Path, since: u64, args: &StreamArgs, common: &Common) -> Result<(), Failure> {
-    match &args.listen {
-        Some(address) => listen(db, &with_host(address), common),
-        None if args.on => go_on(db, since, io::stdout().lock(), common),
-        None => {
-            let db = open(db, common, Access::Read)?;
-            round(&db, since, io::stdout().lock())?;
-            Ok(db.close()?)
-        }
+pub(crate) fn run(path: &Path, since: u64, args: &StreamArgs, common: &Common) -> Result<(), Failure> {
+    let db = open(path, common, Access::Read)?;
+    if let Some(address) = &args.listen {
+        return listen(&db, &with_host(address), common);
     }
+    let mut stream = db.stream_changes(since, io::stdout().lock()).map_err(of_output)?;
+    stream.advance().map_err(of_output)?;
+    while args.on {
+        wait(&db)?;
+        stream.advance_if_new().map_err(of_output)?;
+    }
+    stream.finish().map(drop).map_err(of_output)?;
+    Ok(db.close()?)
 }
 
 /// A port alone is one of this machine.
@@ -58,59 +68,62 @@ pub(crate) fn with_host(address: &str) -> String {
     }
 }
 
-/// Writes what there is after a number, as a stream of its own. Returns the number of the last record.
-fn round(db: &Database, since: u64, out: impl Write) -> Result<u64, Failure> {
-    let mut stream = db.stream_changes(since, out).map_err(of_output)?;
-    let position = stream.advance().map_err(of_output)?;
-    stream.finish().map_err(of_output)?;
-    Ok(position)
+/// Waits a second, and sees what was written meanwhile.
+fn wait(db: &Database) -> Result<(), Error> {
+    (0..PAUSES).for_each(|_| pause());
+    db.refresh().map(drop)
 }
 
-/// The same again and again. The database is opened anew each time: while it is open here, nobody can write to it.
-fn go_on(path: &Path, since: u64, mut out: impl Write, common: &Common) -> Result<(), Failure> {
-    let mut position = since;
-    loop {
-        match Database::open(path, options(common, Access::Read)) {
-            Ok(db) => {
-                position = round(&db, position, &mut out)?;
-                db.close()?;
-            }
-            // Somebody writes to it.
-            Err(Error::Locked { .. }) => {}
-            Err(error) => return Err(error.into()),
-        }
-        (0..PAUSES).for_each(|_| pause());
-    }
-}
-
-fn listen(db: &Path, address: &str, common: &Common) -> Result<(), Failure> {
-    // What is wrong with it is said before anybody comes.
-    open(db, common, Access::Read)?.close()?;
+fn listen(db: &Database, address: &str, common: &Common) -> Result<(), Failure> {
     let failed = |error: io::Error| Failure::work(format!("cannot listen at {address}: {error}"));
     let listener = TcpListener::bind(address).map_err(failed)?;
     let local = listener.local_addr().map_err(failed)?;
     if !common.is_quiet() {
         tell!("forebay: listening at {local}");
     }
+    // Each follower that is served has one.
+    let place = Arc::new(());
     thread::scope(|scope| {
-        for socket in listener.incoming().flatten() {
-            scope.spawn(move || {
-                let from = socket.peer_addr().map_or_else(|_| "a follower".into(), |peer| peer.to_string());
-                if let Err(failure @ (Failure::Work(_) | Failure::Usage(_))) = serve(db, &socket, common) {
-                    tell!("forebay: {from}: {}", screen::message(&failure.to_string()));
+        for socket in listener.incoming() {
+            // Without descriptors nobody comes in until somebody leaves.
+            let Ok(socket) = socket else {
+                (0..PAUSES).for_each(|_| pause());
+                continue;
+            };
+            let from = socket.peer_addr().map_or_else(|_| "a follower".into(), |peer| peer.to_string());
+            if Arc::strong_count(&place) > FOLLOWERS_MAX {
+                tell!("forebay: {from}: {FOLLOWERS_MAX} are served already");
+                continue;
+            }
+            let (taken, name) = (Arc::clone(&place), from.clone());
+            let serving = Builder::new().spawn_scoped(scope, move || {
+                let _taken = taken;
+                if let Err(failure @ (Failure::Work(_) | Failure::Usage(_))) = serve(db, &socket) {
+                    tell!("forebay: {name}: {}", screen::message(&failure.to_string()));
                 }
             });
+            if let Err(error) = serving {
+                tell!("forebay: {from}: cannot be served: {error}");
+            }
         }
     });
     Ok(())
 }
 
-fn serve(db: &Path, socket: &TcpStream, common: &Common) -> Result<(), Failure> {
+fn serve(db: &Database, socket: &TcpStream) -> Result<(), Failure> {
+    let bounded = socket.set_read_timeout(Some(SILENCE_MAX));
+    bounded
+        .and_then(|()| socket.set_write_timeout(Some(SILENCE_MAX)))
+        .map_err(|error| Failure::work(format!("the socket cannot have timeouts: {error}")))?;
     let position = requested_position(socket)?;
-    go_on(db, position, socket, common)
+    let mut stream = db.stream_changes(position, socket).map_err(of_output)?;
+    loop {
+        stream.advance().map_err(of_output)?;
+        wait(db)?;
+    }
 }
 
-/// Whoever read standard output may have gone away.
+/// Whoever read the output may have gone away.
 fn of_output(error: Error) -> Failure {
     match error {
         Error::Io {

@@ -1,6 +1,7 @@
 //! `changes --stream`, `--listen`, `follow`, and `restore --changes`.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
+use std::net::TcpStream;
 use std::process::Stdio;
 
 use serde_json::json;
@@ -67,11 +68,23 @@ fn a_backup_goes_on_to_a_moment() {
     folder.ok("put db t a 9");
     let object = folder.object("restore kept then --changes archive --until 3 --json");
     assert_eq!((&object["changes"]["position"], &object["changes"]["end"]), (&json!(3), &json!("reached")));
-    folder.ok("restore kept early --changes archive --until 2001-01-01T00:00:00Z");
+    folder
+        .run("restore kept early --changes archive --until 2001-01-01T00:00:00Z")
+        .refused(1, &["backup 1", "later"]);
     folder.ok("restore kept late --changes archive --until 2999-01-01T00:00:00Z");
-    let found = ["then", "early", "late"].map(|db| folder.ok(&format!("get {db} t a")));
-    assert_eq!(found, ["3\n", "1\n", "5\n"]);
+    let found = ["then", "late"].map(|db| folder.ok(&format!("get {db} t a")));
+    assert_eq!(found, ["3\n", "5\n"]);
     folder.run("restore kept none --changes archive --until 6").refused(1, &["record 5", "before 6"]);
+    // Of several backups it is one that has nothing later.
+    folder.ok("backup db kept");
+    folder.ok("restore kept second --changes archive --until 4");
+    assert_eq!(folder.ok("get second t a"), "4\n");
+    folder
+        .run("restore kept third --changes archive --until 4 --backup 2")
+        .refused(1, &["backup 2", "later", "6"]);
+    folder.run("restore kept third --changes archive --until 0").refused(1, &["backup 1", "later"]);
+    std::fs::write(folder.path("cut"), &archive[..archive.len() - 30]).unwrap();
+    folder.run("restore kept fourth --changes cut --backup 1").refused(1, &["cut off", "as of then"]);
     assert_eq!(folder.run("restore kept more --until 3").code, 2);
     assert_eq!(folder.run("restore kept more --changes archive --until soon").code, 2);
     // It is a database from the first write on.
@@ -106,4 +119,33 @@ fn a_follower_connects_and_goes_on_as_commits_come() {
     source.kill().unwrap();
     source.wait().unwrap();
     assert_eq!(folder.ok("scan copy t").lines().count(), 3);
+}
+
+/// Whoever takes nothing of a stream, and whoever connects and asks for nothing, keep nobody from writing.
+#[test]
+fn who_reads_a_stream_slowly_keeps_nobody_from_writing() {
+    let folder = Folder::new("follow-slowly");
+    let rows: String = (0..20_000).map(|key| format!("{key},{key:0>40}\n")).collect();
+    folder.ok_on("load db t - --format csv --keep-changes 64M", rows.as_bytes());
+    let start =
+        |words: &[&str]| folder.command(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut stalled = start(&["changes", "db", "--stream", "--on"]);
+    let mut listening = start(&["changes", "db", "--listen", "0"]);
+    let mut told = String::new();
+    BufReader::new(listening.stderr.take().unwrap()).read_line(&mut told).unwrap();
+    let address = told.trim().strip_prefix("forebay: listening at ").unwrap();
+    let silent = TcpStream::connect(address).unwrap();
+    // What it has begun to write is more than the pipe takes.
+    let mut out = stalled.stdout.take().unwrap();
+    out.read_exact(&mut [0; 8]).unwrap();
+    for key in ["a", "b"] {
+        folder.ok(&format!("put db t {key} 1"));
+    }
+    folder.ok(&format!("follow copy --connect {address} --until 20002"));
+    assert_eq!(folder.ok("get copy t b"), "1\n");
+    drop((out, silent));
+    for mut child in [stalled, listening] {
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
 }

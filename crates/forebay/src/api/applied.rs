@@ -1,9 +1,6 @@
 //! How far a stream of changes is applied, and what came of it.
 
-use forebay_store::manifest::TableEntry;
 use serde::Serialize;
-
-use crate::changes::Round;
 
 /// Up to where a stream is applied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -11,7 +8,8 @@ pub enum Until {
     /// To its end.
     #[default]
     End,
-    /// No commit whose last record has a higher number. It ends where that number is reached, though the stream goes on.
+    /// No commit whose last record has a higher number. It ends where that number is reached, though the stream goes on. A
+    /// follower that has more already is an error.
     Sequence(u64),
     /// Only what was committed by this time, in milliseconds since 1970, as far as the stream tells: it has a time for
     /// each [round](crate::ChangeStream::advance), by which all of it was committed. The first round of a later time, and
@@ -23,12 +21,19 @@ pub enum Until {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StreamEnd {
-    /// It has told its end.
+    /// Nothing is missing that was begun: it has told its end, or ends behind a whole round.
     Finished,
-    /// Its bytes end before that, as where whoever wrote it was stopped. What was whole is applied.
+    /// Its bytes end amid a round, as where whoever wrote it was stopped. What was whole is applied.
     CutOff,
     /// What follows was not wanted.
     Reached,
+    /// More is here than was wanted: nothing that is in time tells of the follower's last records, and a round of a
+    /// [later time](Until::Time) does. It may be right all the same where that is known otherwise, as of a backup that was
+    /// taken in time.
+    Passed,
+    /// The source has not come as far as the follower. Its own source may be gone, or far ahead; or it lost what the
+    /// follower has, and then it says so once it goes on.
+    Behind,
 }
 
 /// What came of a stream.
@@ -43,23 +48,4 @@ pub struct Applied {
     pub at_milliseconds: Option<u64>,
     /// Why it ended.
     pub end: StreamEnd,
-}
-
-/// What tables a stream has told of.
-#[derive(Default)]
-pub(super) struct Told {
-    pub(super) tables: Vec<TableEntry>,
-    pub(super) next_table: u32,
-    /// Whether they are all here.
-    pub(super) is_taken: bool,
-}
-
-impl Told {
-    pub(super) fn hear(&mut self, round: Round) {
-        self.is_taken &= round.tables.is_none() && round.next_table == self.next_table;
-        self.next_table = round.next_table;
-        if let Some(tables) = round.tables {
-            self.tables = tables;
-        }
-    }
 }

@@ -49,16 +49,18 @@ impl Database {
         ChangeStream::begin(&self.engine().versions, since, out)
     }
 
-    /// What serves followers, on threads of their own.
+    /// What serves followers, on threads of their own. Let their sockets have timeouts: see [`ChangeServer::serve`].
     ///
     /// ```no_run
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let db = forebay::Database::open("users.db", forebay::Options::default().keep_changes(1 << 30))?;
     /// let (server, listener) = (db.change_server(), std::net::TcpListener::bind("127.0.0.1:7070")?);
     /// std::thread::spawn(move || {
+    ///     let silence_max = Some(std::time::Duration::from_secs(30));
     ///     for socket in listener.incoming().flatten() {
     ///         let server = server.clone();
-    ///         std::thread::spawn(move || server.serve(socket));
+    ///         let bounded = socket.set_read_timeout(silence_max).and(socket.set_write_timeout(silence_max));
+    ///         std::thread::spawn(move || bounded.is_ok().then(|| server.serve(socket)));
     ///     }
     /// });
     /// # Ok(())
@@ -80,6 +82,9 @@ impl ChangeServer {
     /// Serves one follower over a socket, or whatever else goes both ways, from where it says that it is, and goes on as
     /// commits come: the other end of [`Follower::follow`](crate::Follower::follow). Returns once the database is closed; an
     /// error tells that the follower is gone, or cannot go on. There is no password, and nothing is encrypted.
+    ///
+    /// A socket needs timeouts for reads and for writes: while a follower that is there and takes nothing is written to,
+    /// this waits, also where the database is closed, and holds write buffers and log segments of that moment.
     pub fn serve(&self, stream: impl Read + Write) -> Result<()> {
         refuse_guests()?;
         serve(&self.versions, stream)

@@ -64,6 +64,8 @@ pub(crate) struct Moment {
     pub(crate) state: Arc<State>,
     pub(crate) next_table: u32,
     pub(crate) lineage: Lineage,
+    /// The number of the last record.
+    pub(crate) last: u64,
     /// After lower numbers than this some changes are gone.
     pub(crate) whole_after: u64,
     /// The number of the last rollback, and that of the oldest record that is kept.
@@ -78,6 +80,14 @@ impl Moment {
         let rolled_back = is_told.then_some(self.rolled_back);
         Error::ChangesGone { since, oldest: self.oldest, rolled_back }
     }
+
+    /// The error where nobody can have seen this number.
+    pub(crate) fn ahead(&self, since: u64) -> Error {
+        Error::invalid(format!(
+            "changes after {since} were asked for, but the last record has number {}; a follower that is ahead has followed              another database, or has seen commits that a crash took; make its copy anew",
+            self.last
+        ))
+    }
 }
 
 /// How many records each write buffer of a view has.
@@ -88,10 +98,15 @@ pub(crate) fn buffered_records(view: &View) -> impl Iterator<Item = u64> {
 impl Changes {
     /// See [`Database::changes`](crate::Database::changes).
     pub(crate) fn new(versions: &Arc<Versions>, since: u64) -> Result<Self> {
-        Self::begin(versions, since).map(|(changes, _)| changes)
+        let (changes, moment) = Self::begin(versions, since)?;
+        match since {
+            since if since > moment.last => Err(moment.ahead(since)),
+            since if since != 0 && since < moment.whole_after => Err(moment.gone(since)),
+            _ => Ok(changes),
+        }
     }
 
-    /// The same, and what else there is at that moment.
+    /// What there is of them, and what else there is at that moment: whether that is all says whoever asks.
     pub(crate) fn begin(versions: &Arc<Versions>, since: u64) -> Result<(Self, Moment)> {
         refuse_guests()?;
         // What is held of the log, and the view, must be of one moment.
@@ -99,29 +114,21 @@ impl Changes {
         let view = versions.view();
         let flushed = version_set.log.flushed.1;
         let oldest = version_set.retained.values().next().map_or(flushed, |held| held.before);
-        let moment = Moment {
-            state: Arc::clone(&view.state),
-            next_table: version_set.next_table,
-            lineage: version_set.feed.lineage.clone(),
-            whole_after: oldest.max(version_set.rolled_back),
-            rolled_back: version_set.rolled_back,
-            oldest: oldest + 1,
-        };
-        if since != 0 && since < moment.whole_after {
-            return Err(moment.gone(since));
-        }
         let last = versions
             .context
             .log
             .as_ref()
             .map_or_else(|| flushed + buffered_records(&view).sum::<u64>(), |log| log.last_sequence());
         debug_assert!(last >= flushed, "what is flushed was accepted");
-        if since > last {
-            return Err(Error::invalid(format!(
-                "changes after {since} were asked for, but the last record has number {last}; a follower that is ahead has followed \
-                 another database, or has seen commits that a crash took; make its copy anew"
-            )));
-        }
+        let moment = Moment {
+            state: Arc::clone(&view.state),
+            next_table: version_set.next_table,
+            lineage: version_set.feed.lineage.clone(),
+            last,
+            whole_after: oldest.max(version_set.rolled_back),
+            rolled_back: version_set.rolled_back,
+            oldest: oldest + 1,
+        };
         // The last segment that begins at or before the first change that is wanted, and all behind it.
         let passed = match since < flushed {
             true => {

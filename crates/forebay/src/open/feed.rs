@@ -5,38 +5,38 @@
 //! 3. Opened as a follower, one that is new, or a copy that has written nothing, follows; others are refused.
 //! 4. After a crash another line begins, too: who follows may have seen commits that are gone, and whose numbers are given
 //!    again.
+//!
+//! A full disk keeps nobody from opening: what it has no room for is said before anything else comes in.
 
 use forebay_base::{Error, Result};
-use forebay_store::manifest::{AppendError, Edit, Feed, Manifest, Superblock};
+use forebay_store::manifest::{AppendError, Edit, Feed, Lineage, Manifest, Superblock};
 
 use crate::open::Reader;
 use crate::options::Role;
 use crate::versions::Replay;
 
+/// See the module. Returns what could not be said for want of room.
 pub(super) fn take_up_feed(
     reader: &Reader<'_>,
     superblock: &Superblock,
     replay: &mut Replay,
     manifest: &mut Manifest,
     last_sequence: u64,
-) -> Result<()> {
+) -> Result<Option<Feed>> {
     let mut feed = replay.feed.clone();
     feed.keep_bytes = reader.options.keep_changes_bytes.unwrap_or(feed.keep_bytes);
-    // Whether somebody has to be told of it before anything else is done.
-    let mut is_needed = feed.keep_bytes != replay.feed.keep_bytes || feed.lineage.is_copy;
     match reader.options.role {
         Role::Follower => follow(reader, &mut feed, replay, last_sequence)?,
         Role::Own => {
             let was_copy = std::mem::take(&mut feed.lineage.is_copy);
             let (is_new, entropy) = (feed.lineage.lines.is_empty(), &reader.env.entropy);
             if is_new && feed.keep_bytes > 0 {
-                let from = if is_whole(replay) { 0 } else { last_sequence };
-                feed.lineage.database = superblock.database_id;
-                feed.lineage.begin(entropy(), from);
+                let is_whole = is_whole(replay);
+                (feed.lineage.database, feed.lineage.is_whole) = (superblock.database_id, is_whole);
+                feed.lineage.begin(entropy(), if is_whole { 0 } else { last_sequence });
             } else if !is_new && (was_copy || reader.closed.is_none()) {
                 feed.lineage.begin(entropy(), last_sequence);
             }
-            is_needed |= is_new;
         }
     }
     debug_assert_eq!(
@@ -45,17 +45,14 @@ pub(super) fn take_up_feed(
         "what takes writes of its own is no copy"
     );
     if feed == replay.feed {
-        return Ok(());
+        return Ok(None);
     }
     match append(reader, manifest, &feed, replay.next_table) {
-        // A full disk keeps nobody from opening. Who followed was told durable commits only, and those are all there.
-        Err(error) if error.is_no_space() && !is_needed => {}
-        said => {
-            said?;
-            replay.feed = feed;
-        }
+        Err(error) if error.is_no_space() => return Ok(Some(feed)),
+        said => said?,
     }
-    Ok(())
+    replay.feed = feed;
+    Ok(None)
 }
 
 fn follow(reader: &Reader<'_>, feed: &mut Feed, replay: &Replay, last_sequence: u64) -> Result<()> {
@@ -68,7 +65,7 @@ fn follow(reader: &Reader<'_>, feed: &mut Feed, replay: &Replay, last_sequence: 
         )));
     }
     if !feed.lineage.is_copy {
-        (feed.lineage.is_copy, feed.lineage.lines) = (true, Vec::new());
+        feed.lineage = Lineage { is_copy: true, ..Lineage::default() };
     }
     Ok(())
 }

@@ -134,6 +134,7 @@ fn read(
     let Found { superblock, closed, manifest, mut replay, listing, live, mut read, retained, pool, .. } =
         found;
     let (mut followed, mut log, mut active) = (None, None, WriteBuffer::never_filled());
+    let mut owed_feed = None;
     let manifest = if options.read_only {
         followed = manifest.filter(|_| lease.is_some());
         None
@@ -146,7 +147,8 @@ fn read(
         clear_away(fs, dir, &trash, &listing, &live, needed, manifest.id())?;
         superblock.keep_spare(fs, dir)?;
         take_over(&reader, &mut replay, &mut manifest, &mut read, is_noted)?;
-        take_up_feed(&reader, &superblock, &mut replay, &mut manifest, read.recovered.last_sequence)?;
+        owed_feed =
+            take_up_feed(&reader, &superblock, &mut replay, &mut manifest, read.recovered.last_sequence)?;
         let (begun, first) = begin(&reader, &replay, &superblock, read.recovered.last_sequence)?;
         (log, active) = (Some(begun), first);
         manifest.keep_tail();
@@ -154,7 +156,8 @@ fn read(
     };
     let last_sequence = read.recovered.last_sequence;
     let (sealed, pending): (Vec<_>, _) = (read.buffers.into_iter().rev().collect(), read.pending);
-    let version_set = version_set_of(&replay, retained, manifest);
+    let mut version_set = version_set_of(&replay, retained, manifest);
+    version_set.owed_feed = owed_feed;
     let (tables, lists, trees) = (replay.tables.clone(), replay.lists.clone(), replay.trees.clone());
     let follower = match followed {
         Some(manifest) => Some(Follower::new(manifest, replay, clock, sealed.clone(), last_sequence)?),
@@ -296,6 +299,7 @@ fn version_set_of(
         rolled_back: replay.rolled_back,
         clock_milliseconds: replay.clock_milliseconds,
         feed: replay.feed.clone(),
+        owed_feed: None,
     };
     for table in replay.tables.values() {
         version_set.refer(table.version.files().into_iter().map(|file| (file, 1)).collect());

@@ -4,6 +4,7 @@
 //! up to the lower one. So a line ends where one of them takes in what the feed does not tell: an ingest.
 
 use forebay_base::Result;
+use forebay_env::sync::atomic::Ordering;
 use forebay_store::manifest::{Edit, Feed, Line, Lineage};
 
 use crate::versions::{VersionSetGuard, Versions};
@@ -17,6 +18,7 @@ impl Versions {
     /// The same; where nobody has asked so far, it begins here.
     pub(crate) fn begin_lineage(&self) -> Result<Lineage> {
         let mut version_set = self.lock();
+        version_set.tell_feed()?;
         if version_set.feed.lineage.lines.is_empty() {
             self.context.refuse_followers()?;
             let mut feed = version_set.feed.clone();
@@ -25,7 +27,7 @@ impl Versions {
             let is_whole = version_set.log.flushed.1 == 0 && state.files().next().is_none();
             let last = self.context.log()?.last_sequence();
             feed.lineage.begin((self.context.env.entropy)(), if is_whole { 0 } else { last });
-            feed.lineage.database = self.context.superblock.database_id;
+            (feed.lineage.database, feed.lineage.is_whole) = (self.context.superblock.database_id, is_whole);
             version_set.say(feed)?;
         }
         debug_assert!(
@@ -38,6 +40,7 @@ impl Versions {
     /// From now on the records are of this history.
     pub(crate) fn set_lineage(&self, lineage: Lineage) -> Result<()> {
         let mut version_set = self.lock();
+        version_set.tell_feed()?;
         let feed = Feed { lineage, ..version_set.feed.clone() };
         version_set.say(feed)
     }
@@ -49,15 +52,25 @@ impl Versions {
         }
         {
             let mut version_set = self.lock();
+            version_set.tell_feed()?;
             let feed = Feed { keep_bytes: bytes, ..version_set.feed.clone() };
             version_set.say(feed)?;
         }
         self.trim_log()
     }
 
+    /// Says what there was no room to say when the database was opened: before anything else comes in.
+    pub(crate) fn tell_feed(&self) -> Result<()> {
+        match self.owes_feed.load(Ordering::Relaxed) {
+            true => self.lock().tell_feed(),
+            false => Ok(()),
+        }
+    }
+
     /// Table ids below this one are used up, whoever has used them.
     pub(crate) fn use_up_tables(&self, next_table: u32) -> Result<()> {
         let mut version_set = self.lock();
+        version_set.tell_feed()?;
         if version_set.next_table < next_table {
             debug_assert!(self.context.refuse_followers().is_err(), "who makes tables counts them");
             let feed = version_set.feed.clone();
@@ -69,6 +82,16 @@ impl Versions {
 }
 
 impl VersionSetGuard<'_> {
+    /// The same as [`Versions::tell_feed`].
+    pub(crate) fn tell_feed(&mut self) -> Result<()> {
+        if let Some(feed) = self.owed_feed.clone() {
+            self.say(feed)?;
+            self.set.owed_feed = None;
+            self.versions.owes_feed.store(false, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
     fn say(&mut self, feed: Feed) -> Result<()> {
         debug_assert!(
             feed.lineage.lines.is_sorted_by_key(|line| line.from),
@@ -84,13 +107,14 @@ impl VersionSetGuard<'_> {
 
     /// Something comes in that the feed does not tell: who has followed so far cannot go on.
     pub(super) fn part_lineage(&mut self) -> Result<()> {
+        self.tell_feed()?;
         if self.feed.lineage.lines.is_empty() {
             return Ok(());
         }
         let mut feed = self.feed.clone();
         let context = &self.versions.context;
         let line = Line { id: (context.env.entropy)(), from: context.log()?.last_sequence() };
-        feed.lineage.lines = vec![line];
+        (feed.lineage.lines, feed.lineage.is_whole) = (vec![line], false);
         self.say(feed)
     }
 }

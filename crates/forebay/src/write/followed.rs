@@ -2,6 +2,8 @@
 //!
 //! **Invariant:** a batch is written whole, and only behind the record that is before it there.
 
+use std::cell::Cell;
+
 use forebay_base::expiry::EXPIRY_BYTES;
 use forebay_base::{Error, Kind, Result};
 use forebay_env::yield_point;
@@ -14,22 +16,33 @@ use crate::versions::State;
 use crate::write::{Writer, is_as_ever};
 
 impl Writer {
-    /// Writes a batch of the database that this one follows. Records of tables that are not there take their numbers, and
-    /// are nothing else. Returns the number of the last record; `None` where the bytes are no batch of so many records.
-    pub(crate) fn write_followed(&self, bytes: Vec<u8>, records: u32) -> Result<Option<u64>> {
+    /// A batch of the database that this one follows, of its bytes, and the highest number of a table in it. `None` where
+    /// they are no batch of so many records.
+    pub(crate) fn read_followed(&self, bytes: Vec<u8>, records: u32) -> Option<(Payload, u32)> {
+        let newest = Cell::new(0);
+        let note = |table: u32| newest.set(newest.get().max(table));
+        let payload = self.versions.look(|state| {
+            Payload::read(bytes, |table| {
+                note(table);
+                state.order_of(table)
+            })
+        })?;
+        payload.notes().range_deletes().iter().for_each(|delete| note(delete.table));
+        let is_one = payload.records() == records && newest.get() > 0;
+        is_one.then(|| (payload, newest.get()))
+    }
+
+    /// Writes such a batch. Records of tables that are not there take their numbers, and are nothing else. Returns the
+    /// number of the last record; `None` where a table cannot have a record.
+    pub(crate) fn write_followed(&self, mut payload: Payload) -> Result<Option<u64>> {
         let log = self.context.log()?;
-        let Some(mut payload) = self.versions.look(|state| Payload::read(bytes, |id| state.order_of(id)))
-        else {
-            return Ok(None);
-        };
-        if payload.records() != records || records == 0 || !self.versions.look(|state| fits(state, &payload))
-        {
-            return Ok(None);
-        }
         debug_assert!(
             self.context.refuse_followers().is_err(),
             "only a follower writes what others have committed"
         );
+        if !self.versions.look(|state| fits(state, &payload)) {
+            return Ok(None);
+        }
         let bounded = self.bounded_tables(payload.notes());
         bounded.iter().try_for_each(|id| self.space.wait_for_space(*id))?;
         let sum = payload.sum(self.context.superblock.log_secret);
@@ -53,8 +66,7 @@ impl Writer {
                 }
             }
         };
-        debug_assert_eq!(payload.records(), records, "notes are of the same records");
-        debug_assert!(sequence >= u64::from(records), "each record has a number");
+        debug_assert!(sequence >= u64::from(payload.records()), "each record has a number");
         self.note(&payload, &bounded);
         Ok(Some(sequence))
     }
@@ -65,9 +77,8 @@ impl Writer {
             let Some(table) = state.tables.get(&delete.table) else { continue };
             if !table.order.is_lexical() || self.versions.is_reordering(delete.table) {
                 return Err(Error::invalid(format!(
-                    "a range of table `{}` was deleted, and here the table keeps no order, or is being sorted into \
-                     another; give it a layout in key order here (in a shell `forebay layout` before it follows), or \
-                     follow with a new checkpoint",
+                    "a range of table `{}` was deleted, and here the table is being sorted into another order; try again \
+                     when that is done",
                     table.name
                 )));
             }

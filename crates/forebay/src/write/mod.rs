@@ -90,6 +90,7 @@ impl Writer {
             return Err(closed());
         }
         self.context.refuse_followers()?;
+        self.versions.tell_feed()?;
         if payload.records() == 0 {
             // There is nothing to write. What was written before is made as durable as asked.
             let is_planted = planted::is("empty-batch-not-durable");

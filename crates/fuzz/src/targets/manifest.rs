@@ -183,7 +183,8 @@ fn snapshot(rng: &mut Rng) -> Snapshot {
 }
 
 fn feed(rng: &mut Rng) -> Feed {
-    let mut lineage = Lineage { database: rng.below(3), is_copy: rng.chance(50), lines: Vec::new() };
+    let (is_copy, is_whole) = (rng.chance(50), rng.chance(50));
+    let mut lineage = Lineage { database: rng.below(3), is_copy, is_whole, lines: Vec::new() };
     (0..rng.below(4)).for_each(|id| lineage.begin(id, rng.below(1000)));
     Feed { keep_bytes: rng.below(3) << 20, lineage }
 }

@@ -32,6 +32,8 @@ pub struct Lineage {
     pub database: u64,
     /// Whether it is a copy that has written nothing itself so far: it may follow.
     pub is_copy: bool,
+    /// Whether all that there ever was came in as records of the log: who has none of it can have all by that.
+    pub is_whole: bool,
     /// Oldest first.
     pub lines: Vec<Line>,
 }
@@ -56,7 +58,7 @@ impl Lineage {
     /// Appends its bytes.
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.database.to_le_bytes());
-        out.push(self.is_copy as u8);
+        out.push(self.is_copy as u8 | (self.is_whole as u8) << 1);
         put_varint(out, self.lines.len() as u64);
         for Line { id, from } in &self.lines {
             out.extend_from_slice(&id.to_le_bytes());
@@ -67,17 +69,14 @@ impl Lineage {
     /// Reads it; `None` where the bytes are none.
     pub fn decode(from: &mut Reader<'_>) -> Option<Self> {
         let database = from.u64()?;
-        let is_copy = match from.u8()? {
-            0 => false,
-            1 => true,
-            _ => return None,
-        };
+        let flags = from.u8().filter(|flags| *flags < 4)?;
+        let (is_copy, is_whole) = (flags & 1 != 0, flags & 2 != 0);
         let mut lines: Vec<Line> = Vec::new();
         for _ in 0..from.varint()? {
             lines.push(Line { id: from.u64()?, from: from.varint()? });
         }
         let is_sound = lines.len() <= LINES_MAX && lines.is_sorted_by_key(|line| line.from);
-        is_sound.then_some(Self { database, is_copy, lines })
+        is_sound.then_some(Self { database, is_copy, is_whole, lines })
     }
 
     /// Another line begins behind this record. Of lines that begin later nothing is left.
@@ -96,7 +95,7 @@ mod tests {
 
     #[test]
     fn lines_are_cut_where_another_begins_and_the_oldest_are_forgotten() {
-        let mut lineage = Lineage { database: 7, ..Lineage::default() };
+        let mut lineage = Lineage { database: 7, is_whole: true, ..Lineage::default() };
         for (id, from) in [(1, 0), (2, 10), (3, 20), (4, 15)] {
             lineage.begin(id, from);
         }

@@ -56,7 +56,8 @@ fn edits() -> Vec<Edit> {
     };
     let rolled_back = Snapshot { rolled_back: 4999, ..snapshot.clone() };
     let lines = vec![Line { id: u64::MAX, from: 0 }, Line { id: 3, from: 700 }];
-    let feed = Feed { keep_bytes: 1 << 30, lineage: Lineage { database: 9, is_copy: true, lines } };
+    let feed =
+        Feed { keep_bytes: 1 << 30, lineage: Lineage { database: 9, is_copy: true, is_whole: false, lines } };
     let keeping_none = Feed { keep_bytes: 7, ..Feed::default() };
     vec![
         Edit::Snapshot(snapshot.clone()),

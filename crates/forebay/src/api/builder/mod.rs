@@ -178,7 +178,11 @@ pub(crate) fn make_table(
     let table = table_state(&entry, lists, trees, seed, merge_bytes, None, &|_| None)?;
     debug_assert!(engine.versions.state().tables.get(&entry.id).is_none(), "a new table gets a new number");
     debug_assert!(table.version.files().is_empty() && table.version.records() == 0, "it begins empty");
-    let next_table = version_set.next_table.max(entry.id + 1);
+    let next = entry
+        .id
+        .checked_add(1)
+        .ok_or_else(|| Error::invalid("the database has had as many tables as can be"))?;
+    let next_table = version_set.next_table.max(next);
     version_set.append(&Edit::CreateTable(entry))?;
     version_set.next_table = next_table;
     yield_point("table is durable");

@@ -16,6 +16,13 @@ pub(super) const VERSION: u32 = 1;
 /// Bytes before a message's body.
 pub(super) const HEAD_BYTES: usize = 16;
 
+/// No message but a commit is longer than these, whatever a newer version may add.
+const ROUND_BYTES_MAX: u32 = 64 << 20;
+const GREETING_BYTES_MAX: u32 = 64 << 10;
+const OTHER_BYTES_MAX: u32 = 64;
+/// No request is longer, with what a stream begins with.
+pub(super) const REQUEST_BYTES_MAX: u64 = (MAGIC.len() + HEAD_BYTES) as u64 + OTHER_BYTES_MAX as u64;
+
 /// Seeds the sums.
 const SEED: u64 = u64::from_le_bytes(*MAGIC);
 
@@ -61,6 +68,8 @@ pub(crate) enum Ending {
     Finished,
     /// Changes are gone that would follow.
     Gone { since: u64, oldest: u64, rolled_back: Option<u64> },
+    /// The source has not come as far as was asked: this is its last record.
+    Behind(u64),
 }
 
 /// What a follower asks for.
@@ -101,6 +110,17 @@ impl Head {
     pub(super) fn decode(bytes: &[u8; HEAD_BYTES], place: u64) -> Option<Self> {
         let is_one = checksum(SEED, place, &bytes[4..]) == u32_at(bytes, 0) && bytes[13..] == [0; 3];
         is_one.then(|| Self { body_sum: u32_at(bytes, 4), body_bytes: u32_at(bytes, 8), kind: bytes[12] })
+    }
+
+    /// Whether no message of its kind is so long.
+    pub(super) fn is_too_long(&self) -> bool {
+        let bytes_max = match self.kind {
+            BATCH => u32::MAX,
+            ROUND => ROUND_BYTES_MAX,
+            GREETING => GREETING_BYTES_MAX,
+            _ => OTHER_BYTES_MAX,
+        };
+        self.body_bytes > bytes_max
     }
 
     /// Whether this is the body that belongs to it.
@@ -162,6 +182,11 @@ impl Message {
                     .for_each(|number| put_varint(out, number));
                 END
             }
+            Self::End(Ending::Behind(last)) => {
+                out.push(2);
+                put_varint(out, *last);
+                END
+            }
             Self::Request(Request { position }) => {
                 out.extend_from_slice(&VERSION.to_le_bytes());
                 out.extend_from_slice(&position.to_le_bytes());
@@ -195,15 +220,18 @@ impl Message {
             GREETING => {
                 Self::Greeting(Greeting { lineage: Lineage::decode(&mut from)?, since: from.varint()? })
             }
-            ROUND => Self::Round(Round {
-                at_milliseconds: from.u64()?,
-                next_table: u32::try_from(from.varint()?).ok()?,
-                tables: match from.u8()? {
+            ROUND => {
+                let (at_milliseconds, next_table) = (from.u64()?, u32::try_from(from.varint()?).ok()?);
+                let tables = match from.u8()? {
                     0 => None,
-                    1 => Some(tables(&mut from)?),
+                    1 => Some(tables(&mut from, next_table)?),
                     _ => return None,
-                },
-            }),
+                };
+                // There is room for another table.
+                Self::Round(
+                    Some(Round { at_milliseconds, next_table, tables }).filter(|_| next_table < u32::MAX)?,
+                )
+            }
             BATCH => {
                 let (sequence, records) = (from.u64()?, from.u32()?);
                 let is_one =
@@ -222,6 +250,7 @@ impl Message {
                         rolled_back: Some(rolled_back).filter(|&number| number > 0),
                     }
                 }
+                2 => Ending::Behind(from.varint()?),
                 _ => return None,
             }),
             REQUEST => Self::Request(Request { position: from.u64()? }),
@@ -231,13 +260,13 @@ impl Message {
     }
 }
 
-fn tables(from: &mut Reader<'_>) -> Option<Vec<TableEntry>> {
+fn tables(from: &mut Reader<'_>, next_table: u32) -> Option<Vec<TableEntry>> {
     let mut tables: Vec<TableEntry> = Vec::new();
     for _ in 0..from.varint()? {
         tables.push(TableEntry::decode(from)?);
     }
     // Each as it would be made: none has files.
     let is_sound = tables.is_sorted_by(|one, next| one.id < next.id)
-        && tables.iter().all(|table| table.files.is_empty() && (1..u32::MAX).contains(&table.id));
+        && tables.iter().all(|table| table.files.is_empty() && (1..next_table).contains(&table.id));
     is_sound.then_some(tables)
 }

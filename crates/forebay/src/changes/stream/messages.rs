@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use forebay_base::limits::STEP_BYTES;
 use forebay_base::{Error, Result};
 
-use super::message::{Decoded, Ending, HEAD_BYTES, Head, MAGIC, Message, VERSION};
+use super::message::{Decoded, HEAD_BYTES, Head, MAGIC, Message, VERSION};
 
 /// What a socket says whose other end is gone, or silent for longer than it may be.
 pub(crate) const HUNG_UP: [ErrorKind; 6] = [
@@ -28,19 +28,19 @@ pub(crate) struct Messages<R> {
     /// Where this stream begins, and how much of it was read.
     start: u64,
     at: u64,
-    /// Why the last stream has ended.
-    ending: Option<Ending>,
+    /// Whether a round, or a stream, was told to its end, and nothing behind it was begun.
+    is_whole: bool,
 }
 
 impl<R: Read> Messages<R> {
     /// Of bytes that errors call by this name.
     pub(crate) fn new(from: R, name: &Path) -> Self {
-        Self { from, name: name.to_path_buf(), start: 0, at: 0, ending: None }
+        Self { from, name: name.to_path_buf(), start: 0, at: 0, is_whole: false }
     }
 
-    /// Whether nothing is missing that would belong to what was read.
+    /// Whether nothing is missing that would belong to what was read: the bytes end behind a round, or behind a stream.
     pub(crate) fn is_whole(&self) -> bool {
-        self.ending.is_some() && self.at == 0
+        self.is_whole
     }
 
     /// What errors call the bytes.
@@ -60,10 +60,15 @@ impl<R: Read> Messages<R> {
         }
         debug_assert!(self.at >= MAGIC.len() as u64, "messages stand behind what tells that it is a stream");
         let mut head = [0; HEAD_BYTES];
-        if self.fill(&mut head)? < HEAD_BYTES {
+        let got = self.fill(&mut head)?;
+        self.is_whole &= got == 0;
+        if got < HEAD_BYTES {
             return Ok(None);
         }
         let head = Head::decode(&head, self.at).ok_or_else(|| self.damaged("no message stands here"))?;
+        if head.is_too_long() {
+            return Err(self.damaged("the message is longer than any of its kind"));
+        }
         let Some(body) = self.body(head.body_bytes as usize)? else { return Ok(None) };
         if !head.fits(&body, self.at) {
             return Err(self.damaged("the message's checksum does not match"));
@@ -76,9 +81,9 @@ impl<R: Read> Messages<R> {
             None => return Err(self.damaged("the message is malformed")),
         };
         self.at += (HEAD_BYTES + body.len()) as u64;
-        if let Message::End(ending) = &message {
+        self.is_whole = matches!(message, Message::Mark(_) | Message::End(_));
+        if let Message::End(_) = &message {
             // Another may stand behind it.
-            self.ending = Some(*ending);
             (self.start, self.at) = (self.start + self.at, 0);
         }
         Ok(Some(message))
@@ -88,6 +93,7 @@ impl<R: Read> Messages<R> {
     fn begin(&mut self) -> Result<bool> {
         let mut magic = [0; MAGIC.len()];
         let got = self.fill(&mut magic)?;
+        self.is_whole &= got == 0;
         if magic[..got] != MAGIC[..got] {
             return Err(self.damaged("this is no change stream"));
         }
@@ -131,11 +137,11 @@ impl<R: Read> Messages<R> {
 mod tests {
     use forebay_store::manifest::{Lineage, TableEntry};
 
-    use super::super::message::{BatchOf, Greeting, Request, Round};
+    use super::super::message::{BatchOf, Ending, Greeting, Request, Round};
     use super::*;
 
     fn messages() -> Vec<Message> {
-        let mut lineage = Lineage { database: 77, is_copy: true, lines: Vec::new() };
+        let mut lineage = Lineage { database: 77, is_copy: true, ..Lineage::default() };
         [(5, 0), (6, 900)].into_iter().for_each(|(id, from)| lineage.begin(id, from));
         let table = |id| TableEntry {
             id,
@@ -153,6 +159,7 @@ mod tests {
             Message::Mark(14),
             Message::Round(Round { tables: None, ..Round::default() }),
             Message::Mark(14),
+            Message::Greeting(Greeting::default()),
             Message::End(Ending::Gone { since: 14, oldest: 20, rolled_back: Some(19) }),
         ]
     }
@@ -190,9 +197,15 @@ mod tests {
     #[test]
     fn what_is_cut_off_is_no_damage_and_each_flipped_byte_is() {
         let bytes = written(&messages());
-        for end in 0..bytes.len() {
+        let borders: Vec<usize> =
+            (0..=messages().len()).map(|count| written(&messages()[..count]).len()).collect();
+        for end in 0..=bytes.len() {
             let (found, is_whole) = read(&bytes[..end]);
-            assert!(messages().starts_with(&found) && !is_whole.unwrap(), "cut at {end}");
+            let is_told = matches!(found.last(), Some(Message::Mark(_) | Message::End(_)));
+            assert!(messages().starts_with(&found), "cut at {end}");
+            assert_eq!(is_whole.unwrap(), is_told && borders.contains(&end), "cut at {end}");
+            let twice = [&bytes[..], &bytes[..end.min(MAGIC.len() - 1)]].concat();
+            assert_eq!(read(&twice).1.unwrap(), end == 0, "nothing, or the beginning of another");
         }
         for at in 0..bytes.len() {
             let mut damaged = bytes.clone();
@@ -202,6 +215,38 @@ mod tests {
             let Err(Error::Corruption { offset, .. }) = error else { panic!("byte {at}: {error:?}") };
             assert!(offset <= at as u64, "byte {at}: {offset}");
         }
+    }
+
+    /// Whoever sends may be anybody: its sums are right, and nothing is made for what it says will come.
+    #[test]
+    fn no_message_but_a_commit_is_very_long() {
+        for (message, kind) in
+            [(Message::Mark(1), 4), (Message::Round(Round::default()), 2), (Message::Mark(1), 3)]
+        {
+            let mut bytes = written(&[message]);
+            let (head, place) = (&mut bytes[MAGIC.len()..], MAGIC.len() as u64);
+            head[8..12].copy_from_slice(&u32::MAX.to_le_bytes());
+            head[12] = kind;
+            let sum =
+                forebay_base::checksum::checksum(u64::from_le_bytes(*MAGIC), place, &head[4..HEAD_BYTES]);
+            head[..4].copy_from_slice(&sum.to_le_bytes());
+            match read(&bytes).1 {
+                Ok(is_whole) => assert!(kind == 3 && !is_whole, "a commit may be"),
+                Err(error) => assert!(kind != 3 && error.to_string().contains("longer than any"), "{error}"),
+            }
+        }
+        // Numbers of tables that leave no room for another.
+        let round = Round { next_table: u32::MAX - 1, ..Round::default() };
+        let mut bytes = written(&[Message::Round(round.clone())]);
+        assert_eq!(read(&bytes).0, [Message::Round(round)]);
+        let body = MAGIC.len() + HEAD_BYTES;
+        bytes[body + 8] = 0xff;
+        let (seed, place) = (u64::from_le_bytes(*MAGIC), MAGIC.len() as u64);
+        let sum = forebay_base::checksum::checksum(seed, place, &bytes[body..]);
+        bytes[MAGIC.len() + 4..MAGIC.len() + 8].copy_from_slice(&sum.to_le_bytes());
+        let sum = forebay_base::checksum::checksum(seed, place, &bytes[MAGIC.len() + 4..body]);
+        bytes[MAGIC.len()..MAGIC.len() + 4].copy_from_slice(&sum.to_le_bytes());
+        assert!(read(&bytes).1.unwrap_err().to_string().contains("malformed"));
     }
 
     #[test]

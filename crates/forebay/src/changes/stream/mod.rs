@@ -3,6 +3,7 @@
 //!
 //! **Invariant:** a stream tells only what is durable, so nobody who follows is ahead of the database after a crash.
 
+mod durable;
 mod meeting;
 mod message;
 mod messages;

@@ -10,11 +10,12 @@ use forebay_layouts::TableOptions;
 use forebay_store::manifest::{Lineage, TableEntry};
 
 use super::STREAM;
-use super::message::{BatchOf, Ending, Greeting, MAGIC, Message, Round};
+use super::durable::make_durable;
+use super::message::{BatchOf, Ending, Greeting, MAGIC, Message, REQUEST_BYTES_MAX, Round};
 use super::messages::Messages;
 use crate::changes::{Changes, Moment};
 use crate::context::{Context, closed};
-use crate::versions::{State, TableState, Versions};
+use crate::versions::{TableState, Versions};
 
 /// So much is written at a time.
 const WRITE_BYTES: usize = 64 << 10;
@@ -26,8 +27,12 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 /// A stream of a database's changes, for a [`Follower`](crate::Follower): see
 /// [`Database::stream_changes`](crate::Database::stream_changes).
 ///
-/// It tells what is durable: each [round](Self::advance) syncs the log before it writes. After an error the stream is of
-/// no more use; what a follower has got of it is whole, and another stream goes on from there.
+/// It tells what is durable: each [round](Self::advance) syncs the log before it writes, if there is anything to sync.
+/// After an error the stream is of no more use; what a follower has got of it is whole, and another stream goes on from
+/// there.
+///
+/// While a round is written it holds what it tells: write buffers and log segments of that moment stay. So let a socket
+/// have a timeout for writes, or one that is never read from holds them for as long as it likes.
 pub struct ChangeStream<W> {
     versions: Arc<Versions>,
     out: W,
@@ -40,12 +45,21 @@ pub struct ChangeStream<W> {
     told: Option<Vec<(u32, TableOptions)>>,
 }
 
+/// What has come since the last round.
+struct News {
+    changes: Changes,
+    moment: Moment,
+    /// The tables, if they are to be told.
+    tables: Option<Vec<TableEntry>>,
+    is_new: bool,
+}
+
 impl<W: Write> ChangeStream<W> {
     pub(crate) fn begin(versions: &Arc<Versions>, since: u64, out: W) -> Result<Self> {
         if versions.context.log.is_some() {
             versions.begin_lineage()?;
         }
-        let (_, Moment { lineage, .. }) = Changes::begin(versions, 0)?;
+        let (_, Moment { lineage, .. }) = Changes::begin(versions, since)?;
         if lineage.lines.is_empty() {
             return Err(Error::invalid(
                 "the database keeps no changes for followers yet; open it once to write with keep_changes (in a shell \
@@ -63,29 +77,58 @@ impl<W: Write> ChangeStream<W> {
     /// Writes what was committed since the last round, and that the source is there, if nothing was. Returns the number of
     /// the last record that was told by now.
     pub fn advance(&mut self) -> Result<u64> {
-        let context = Arc::clone(&self.versions.context);
+        let news = self.look()?;
+        self.tell(news)?;
+        Ok(self.position)
+    }
+
+    /// The same, where anything was committed, or tables have come, gone, or got other options. Else nothing is written.
+    /// Returns whether anything was.
+    pub fn advance_if_new(&mut self) -> Result<bool> {
+        let news = self.look()?;
+        if news.is_new {
+            self.tell(news)?;
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    /// What has come since the last round, which is durable from here on.
+    fn look(&mut self) -> Result<News> {
+        let context = &self.versions.context;
         if context.is_closing() {
             return Err(closed());
         }
-        let (mut changes, moment) = match Changes::begin(&self.versions, self.position) {
-            Ok((_, moment)) if self.position < moment.whole_after => {
-                return Err(self.end_with(moment.gone(self.position)));
-            }
-            Err(error) => return Err(self.end_with(error)),
-            begun => begun?,
-        };
-        if moment.lineage.lines != self.lineage.lines {
-            return Err(self.end_with(Error::invalid(
-                "another line of the database's history begins here, as entries were ingested; begin the stream anew",
-            )));
+        let (changes, moment) = Changes::begin(&self.versions, self.position)?;
+        if self.position < moment.whole_after {
+            let gone = Ending::Gone {
+                since: self.position,
+                oldest: moment.oldest,
+                rolled_back: Some(moment.rolled_back).filter(|&number| self.position < number),
+            };
+            return Err(self.end_with(gone, moment.gone(self.position)));
         }
-        if let Some(log) = &context.log {
-            log.sync_to(u64::MAX)?;
+        if self.position > moment.last {
+            return Err(self.end_with(Ending::Behind(moment.last), moment.ahead(self.position)));
+        }
+        let tables = self.news_of(&moment)?;
+        let is_new = moment.last > self.position || tables.is_some();
+        if is_new {
+            make_durable(&self.versions.context, &moment)?;
+        }
+        Ok(News { changes, moment, tables, is_new })
+    }
+
+    fn tell(&mut self, News { mut changes, moment, tables, .. }: News) -> Result<()> {
+        let context = Arc::clone(&self.versions.context);
+        if moment.lineage.lines != self.lineage.lines {
+            // Whoever has not got what came in beside the log is refused by it.
+            self.lineage = moment.lineage.clone();
+            self.send(&Message::Greeting(Greeting { lineage: moment.lineage, since: self.position }))?;
         }
         let at_milliseconds = context.env.clock.unix_milliseconds();
-        let tables = self.news_of(&moment.state)?;
         let round = Round { at_milliseconds, next_table: moment.next_table, tables };
-        drop(moment);
+        drop(moment.state);
         self.send(&Message::Round(round))?;
         loop {
             let mut batch = None;
@@ -106,12 +149,11 @@ impl<W: Write> ChangeStream<W> {
             "what is told is durable"
         );
         self.send(&Message::Mark(self.position))?;
-        self.flush()?;
-        Ok(self.position)
+        self.flush()
     }
 
     /// Waits until something was committed since the last round, for a second at most. `false` once the database is
-    /// closed.
+    /// closed. Where it is open for reading only nothing comes but by [`refresh`](crate::Database::refresh).
     pub fn wait(&self) -> bool {
         let Context { env, log, .. } = &*self.versions.context;
         let is_closing = || self.versions.context.is_closing();
@@ -136,22 +178,19 @@ impl<W: Write> ChangeStream<W> {
         self.position
     }
 
-    /// What tables there are, if that was not told before.
-    fn news_of(&mut self, state: &State) -> Result<Option<Vec<TableEntry>>> {
+    /// What tables there are, if that was not told before, or not of this lineage.
+    fn news_of(&mut self, Moment { state, lineage, .. }: &Moment) -> Result<Option<Vec<TableEntry>>> {
         let now = || state.tables.values().map(|table| (table.id, table.options));
-        if self.told.as_ref().is_some_and(|told| told.iter().copied().eq(now())) {
+        let is_told = self.told.as_ref().is_some_and(|told| told.iter().copied().eq(now()));
+        if is_told && lineage.lines == self.lineage.lines {
             return Ok(None);
         }
         self.told = Some(now().collect());
         state.tables.values().map(|table| as_made(table)).collect::<Result<_>>().map(Some)
     }
 
-    /// Tells a follower of an error, as far as it concerns it.
-    fn end_with(&mut self, error: Error) -> Error {
-        let ending = match error {
-            Error::ChangesGone { since, oldest, rolled_back } => Ending::Gone { since, oldest, rolled_back },
-            _ => Ending::Finished,
-        };
+    /// Tells a follower of an error.
+    fn end_with(&mut self, ending: Ending, error: Error) -> Error {
         // What it is told of first counts.
         let _ = self.send(&Message::End(ending)).and_then(|()| self.flush());
         error
@@ -196,9 +235,9 @@ fn as_made(table: &TableState) -> Result<TableEntry> {
 }
 
 /// Reads what a follower asks for that [follows](crate::Follower::follow) over a socket: the number of its last record. For
-/// who answers by streams of their own; [`ChangeServer::serve`](crate::ChangeServer::serve) does both.
+/// who answers by streams of their own, and of no more bytes than such a request has; [`ChangeServer::serve`](crate::ChangeServer::serve) does both.
 pub fn requested_position(from: impl Read) -> Result<u64> {
-    let mut messages = Messages::new(from, Path::new("the follower's request"));
+    let mut messages = Messages::new(from.take(REQUEST_BYTES_MAX), Path::new("the follower's request"));
     match messages.next()? {
         Some(Message::Request(request)) => Ok(request.position),
         _ => Err(messages.damaged("this is no request of a follower")),

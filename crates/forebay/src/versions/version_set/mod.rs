@@ -48,6 +48,8 @@ pub(crate) struct VersionSet {
     pub(crate) clock_milliseconds: u64,
     /// What is said of the feed of changes.
     pub(crate) feed: Feed,
+    /// What is to be said of it before anything else comes in, where an opening found no room for that.
+    pub(crate) owed_feed: Option<Feed>,
 }
 
 /// The version set, locked. What needs the lock is a method of this.

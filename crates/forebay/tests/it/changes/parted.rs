@@ -5,10 +5,11 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use forebay::{
-    Aggregator, Database, Error, Follower, Layout, MergeRule, Options, OrderedTable, Result, StreamEnd, Table,
+    Aggregator, Batch, Database, Durability, Error, Follower, Layout, MergeRule, Options, OrderedTable,
+    Result, StreamEnd, Table, requested_position,
 };
 use forebay_aggregate::functions::Count;
-use forebay_env::fs::MemoryFs;
+use forebay_env::fs::{CrashFs, FaultyFs, MemoryFs};
 use forebay_env::{Access, Env, FileSystem};
 
 fn options(env: &Env) -> Options {
@@ -133,7 +134,8 @@ fn an_ingest_or_a_rollback_ends_it_for_all_who_have_not_got_it() {
 
     let runs = db.table("runs").layout(Layout::leveling(3)).open_ordered().unwrap();
     runs.ingest((0..9u8).map(|key| Ok((vec![key], vec![key])))).unwrap();
-    refused(open.advance(), &["another line", "ingested"]);
+    open.advance().unwrap();
+    refused(copy.apply(&open.finish().unwrap()[..]), &["no line in common", "ingested", "checkpoint"]);
     let told_now = told(&db, copy.position()).unwrap();
     refused(copy.apply(&told_now[..]), &["no line in common", "ingested", "checkpoint"]);
     // Nor does a new one begin with nothing.
@@ -364,4 +366,259 @@ fn a_follower_at_a_socket_goes_on_where_it_was() {
     });
     drop((db, copy));
     std::fs::remove_dir_all(&dir).unwrap();
+}
+
+/// An ingest takes no number. Where it is the first that comes, numbers alone do not tell that something is missing.
+#[test]
+fn who_is_blank_cannot_begin_behind_an_ingest_that_came_first() {
+    let env = Env::memory(10);
+    let ingest = |db: &Database| {
+        let runs = db.table("runs").layout(Layout::leveling(3)).open_ordered().unwrap();
+        runs.ingest((0..9u8).map(|key| Ok((vec![key], vec![key])))).unwrap();
+    };
+    let refuse = |db: &Database, dir: &str| {
+        let mut blank = follower(&env, dir).unwrap();
+        refused(blank.apply(&told(db, 0).unwrap()[..]), &["do not reach back", "checkpoint"]);
+        put(db, 0..3);
+        refused(blank.apply(&told(db, 0).unwrap()[..]), &["do not reach back", "checkpoint"]);
+        let checkpoint = format!("{dir}-checkpoint");
+        db.checkpoint(&checkpoint).unwrap();
+        put(db, 3..5);
+        let mut copy = follower(&env, &checkpoint).unwrap();
+        copy.apply(&told(db, 3).unwrap()[..]).unwrap();
+        assert_eq!(copy.database().table("runs").open().unwrap().iter().unwrap().count(), 9);
+        assert_eq!(table(copy.database()).iter().unwrap().count(), 5);
+    };
+    // Lines begin with the opening, in use, and with a later opening.
+    let db = source(&env);
+    ingest(&db);
+    refuse(&db, "/one");
+    let db = Database::open("/second", options(&env)).unwrap();
+    ingest(&db);
+    db.keep_changes(1 << 30).unwrap();
+    refuse(&db, "/two");
+    let db = Database::open("/third", options(&env)).unwrap();
+    ingest(&db);
+    drop(db);
+    let db = Database::open("/third", options(&env).keep_changes(1 << 30)).unwrap();
+    refuse(&db, "/three");
+}
+
+/// Tables come and go without a number. A follower that has heard of it cannot go on with another one that has not, once
+/// that is the source.
+#[test]
+fn a_follower_that_heard_of_more_than_the_next_source_is_refused() {
+    for is_dropped in [true, false] {
+        let env = Env::memory(11);
+        let db = source(&env);
+        put(&db, 0..5);
+        let other = db.table("other").open().unwrap();
+        other.put("k", "v").unwrap();
+        let [mut one, mut two] = ["/one", "/two"].map(|dir| follower(&env, dir).unwrap());
+        let bytes = told(&db, 0).unwrap();
+        for copy in [&mut one, &mut two] {
+            copy.apply(&bytes[..]).unwrap();
+        }
+        match is_dropped {
+            true => db.drop_table("other").unwrap(),
+            false => drop(db.table("later").open().unwrap()),
+        }
+        one.apply(&told(&db, 6).unwrap()[..]).unwrap();
+        let next = two.promote().unwrap();
+        next.keep_changes(1 << 30).unwrap();
+        // Nothing was committed since, so nothing is missing.
+        one.apply(&told(&next, 6).unwrap()[..]).unwrap();
+        put(&next, 5..7);
+        let words: &[&str] = if is_dropped { &["`other`", "was dropped"] } else { &["never had"] };
+        refused(one.apply(&told(&next, 6).unwrap()[..]), &[words, &["anew"]].concat());
+        assert_eq!(one.position(), 6);
+    }
+}
+
+/// A stream of before is history of a follower that has gone on. What it tells of tables at the border, too.
+#[test]
+fn an_earlier_stream_takes_no_table_of_the_line_that_follows() {
+    let env = Env::memory(12);
+    let db = source(&env);
+    put(&db, 0..5);
+    let mut one = follower(&env, "/one").unwrap();
+    one.apply(&told(&db, 0).unwrap()[..]).unwrap();
+    // Its number is used at the old source, and then given anew.
+    drop(db.table("brief").open().unwrap());
+    db.drop_table("brief").unwrap();
+    let archive = told(&db, 0).unwrap();
+    let next = one.promote().unwrap();
+    next.keep_changes(1 << 30).unwrap();
+    drop(next.table("own").open().unwrap());
+    next.checkpoint("/two").unwrap();
+    next.table("own").open().unwrap().put("k", "v").unwrap();
+    let mut two = follower(&env, "/two").unwrap();
+    assert_eq!(two.apply(&archive[..]).unwrap().batches, 0);
+    two.apply(&told(&next, 5).unwrap()[..]).unwrap();
+    assert_eq!(two.database().table("own").open().unwrap().get("k").unwrap().as_deref(), Some(&b"v"[..]));
+}
+
+/// Behind a crash a line begins before anything is committed, however full the disk was at the opening.
+#[test]
+fn a_full_disk_keeps_nobody_from_opening_and_parts_histories_all_the_same() {
+    let env = Env::memory(13);
+    let db = source(&env);
+    put(&db, 0..10);
+    db.sync().unwrap();
+    let lost = MemoryFs::new();
+    copy_dir(&*env.fs, &*lost, "/source");
+    put(&db, 10..20);
+    let mut copy = follower(&env, "/copy").unwrap();
+    copy.apply(&told(&db, 0).unwrap()[..]).unwrap();
+    let mut owed = 0;
+    for number in 1..100 {
+        let disk = MemoryFs::new();
+        copy_dir(&*lost, &*disk, "/source");
+        let full = FaultyFs::new(disk);
+        let back = Env::simulated(full.clone(), number);
+        full.rule(&format!("write *.manifest from:{} no-space", number.div_ceil(2))).unwrap();
+        let db = Database::open("/source", options(&back));
+        if full.fired() == 0 {
+            break;
+        }
+        let Ok(mut db) = db else { continue };
+        if number % 2 == 0 {
+            if let Err(error) = table_of(&db).and_then(|table| table.put([1], [1])) {
+                assert!(error.is_no_space(), "{number}: {error}");
+                owed += 1;
+            }
+            full.clear();
+        } else {
+            // Nor is it forgotten where nothing was committed.
+            let _ = db.close();
+            full.clear();
+            db = Database::open("/source", options(&back)).unwrap();
+        }
+        put(&db, 50..70);
+        refused(copy.apply(&told(&db, 20).unwrap()[..]), &["up to 20", "another way after 10", "crash"]);
+    }
+    assert!(owed > 0, "an opening has no room for the line");
+}
+
+fn table_of(db: &Database) -> Result<Table> {
+    db.table("t").open()
+}
+
+/// Whoever reads beside the writer makes durable what it tells, though the writer has not.
+#[test]
+fn what_a_reader_tells_is_found_after_a_crash() {
+    for seed in 0..20 {
+        let fs = CrashFs::new(seed);
+        let env = Env::simulated(fs.clone(), seed);
+        let db = source(&env);
+        let table = table(&db);
+        for key in 0..10u8 {
+            let mut batch = Batch::new();
+            batch.put(&table, [key], vec![key; 300]);
+            db.commit(batch, Durability::Os).unwrap();
+        }
+        let reader = Database::open("/source", options(&env).read_only(true)).unwrap();
+        let bytes = told(&reader, 0).unwrap();
+        let fs = fs.power_cycle();
+        env.jobs.abandon();
+        drop((reader, table, db));
+        let env = Env::simulated(fs, seed);
+        let db = source(&env);
+        let mut copy = follower(&env, "/copy").unwrap();
+        copy.apply(&bytes[..]).unwrap();
+        assert!(
+            db.last_sequence() >= copy.position(),
+            "seed {seed}: {} {}",
+            db.last_sequence(),
+            copy.position()
+        );
+        put(&db, 100..105);
+        copy.apply(&told(&db, copy.position()).unwrap()[..]).unwrap();
+        assert_eq!(copy.position(), db.last_sequence());
+    }
+}
+
+/// By one stream, over an ingest that ends it for whoever has not got that, and new lines of the source.
+#[test]
+fn a_stream_beside_the_writer_goes_on_over_openings() {
+    let env = Env::memory(14);
+    let db = source(&env);
+    put(&db, 0..5);
+    db.close().unwrap();
+    let reader = Database::open("/source", options(&env).read_only(true)).unwrap();
+    let mut stream = reader.stream_changes(0, Vec::new()).unwrap();
+    stream.advance().unwrap();
+    assert!(!stream.advance_if_new().unwrap());
+    for round in 1..4u8 {
+        let db = source(&env);
+        put(&db, 5 * round..5 * round + 5);
+        db.flush().unwrap();
+        assert!(!stream.advance_if_new().unwrap(), "nothing is seen before it is looked for");
+        reader.refresh().unwrap();
+        assert!(stream.advance_if_new().unwrap());
+        assert_eq!(stream.position(), db.last_sequence());
+        // A table that comes is news, too.
+        drop(db.table(&format!("empty {round}")).open().unwrap());
+        reader.refresh().unwrap();
+        assert!(stream.advance_if_new().unwrap());
+        drop(db);
+    }
+    let mut copy = follower(&env, "/copy").unwrap();
+    let applied = copy.apply(&stream.finish().unwrap()[..]).unwrap();
+    assert_eq!((applied.position, copy.database().tables().len()), (20, 4));
+}
+
+#[test]
+fn a_source_that_is_behind_says_so() {
+    let env = Env::memory(15);
+    let db = source(&env);
+    put(&db, 0..5);
+    let mut copy = follower(&env, "/copy").unwrap();
+    copy.apply(&told(&db, 0).unwrap()[..]).unwrap();
+    let mut bytes = Vec::new();
+    let mut stream = db.stream_changes(9, &mut bytes).unwrap();
+    refused(stream.advance(), &["after 9", "number 5", "anew"]);
+    drop(stream);
+    let mut ahead = bytes;
+    put(&db, 5..12);
+    copy.apply(&told(&db, 5).unwrap()[..]).unwrap();
+    assert_eq!(copy.apply(&ahead[..]).unwrap().end, StreamEnd::Behind);
+    // Behind it another may stand.
+    ahead.extend(told(&db, 12).unwrap());
+    assert_eq!(copy.apply(&ahead[..]).unwrap().end, StreamEnd::Finished);
+}
+
+/// What is asked may come from anybody: no more of it is read than a request has.
+#[test]
+fn a_request_without_end_is_not_read_to_its_end() {
+    struct Endless(usize);
+    impl Read for Endless {
+        fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+            let begin = b"FBCHANGE";
+            for byte in into.iter_mut() {
+                *byte = begin.get(self.0).copied().unwrap_or(0);
+                self.0 += 1;
+            }
+            Ok(into.len())
+        }
+    }
+    let mut endless = Endless(0);
+    assert!(requested_position(&mut endless).unwrap_err().is_corruption());
+    assert!(endless.0 < 200, "{} bytes were read", endless.0);
+}
+
+/// A time to live decides what is written, so a follower has its source's; all else is its own affair.
+#[test]
+fn a_follower_has_the_time_to_live_of_its_source_and_other_options_of_its_own() {
+    let (env, hour) = (Env::memory(16), std::time::Duration::from_secs(3600));
+    let db = source(&env);
+    db.table("brief").time_to_live(hour).open().unwrap().put("a", "1").unwrap();
+    let mut copy = follower(&env, "/copy").unwrap();
+    copy.apply(&told(&db, 0).unwrap()[..]).unwrap();
+    copy.database().table("brief").filter_bits_per_key(20).alter().unwrap();
+    refused(copy.database().table("brief").time_to_live(2 * hour).alter(), &["follows another"]);
+    db.table("brief").time_to_live(3 * hour).filter_bits_per_key(8).alter().unwrap();
+    copy.apply(&told(&db, 1).unwrap()[..]).unwrap();
+    let promoted = copy.promote().unwrap();
+    promoted.table("brief").time_to_live(3 * hour).filter_bits_per_key(20).open().unwrap();
 }

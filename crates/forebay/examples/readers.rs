@@ -20,7 +20,7 @@ fn write(dir: &Path) -> forebay::Result<Database> {
 
 /// Reads until the last number is there. Whatever the writer merges meanwhile, what is seen stays as it was.
 fn read(dir: &Path) -> forebay::Result<()> {
-    let options = Options::default().memory_limit(16 << 20).read_only(true);
+    let options = Options::default().memory_limit(64 << 20).read_only(true);
     let db = Database::open(dir, options)?;
     let numbers = db.table("numbers").existing(true).open()?;
     let mut looks = 0;

@@ -7,6 +7,15 @@ use forebay::{Database, Error, Follower, Result, StreamEnd};
 use crate::recovered::remove_all;
 use crate::{Harness, Merging, Model, Multiset, Suffix, Tripping};
 
+/// A copy that follows.
+#[derive(Default)]
+pub(crate) struct Following {
+    /// Where it is, and the number of the last record that it began with.
+    copy: Option<(PathBuf, u64)>,
+    /// How often a copy was asked for.
+    pub(crate) turns: u64,
+}
+
 impl Harness {
     /// Lets the follower catch up, and makes one where there is none. Every other time it is a copy from then on: returns
     /// where it is, and what it must hold.
@@ -14,23 +23,23 @@ impl Harness {
         // What a compaction filter drops is dropped by each database by itself.
         let is_followed = self.config.keep_changes_bytes > 0
             && !(0..self.config.tables()).any(|table| self.config.drops(table));
-        self.turns += 1;
-        if !is_followed || self.turns.is_multiple_of(2) {
+        self.following.turns += 1;
+        if !is_followed || self.following.turns.is_multiple_of(2) {
             return Ok(None);
         }
-        let Some((dir, since)) = self.follower.clone() else {
+        let Some((dir, since)) = self.following.copy.clone() else {
             let dir = self.new_copy()?;
             self.db().checkpoint(&dir)?;
-            self.follower = Some((dir, self.db().last_sequence()));
+            self.following.copy = Some((dir, self.db().last_sequence()));
             return Ok(None);
         };
         match self.catch_up(&dir, since) {
-            Ok(()) if self.turns % 4 == 1 => {
-                self.follower = None;
+            Ok(()) if self.following.turns % 4 == 1 => {
+                self.following.copy = None;
                 Ok(Some((dir, self.model.copied())))
             }
             Err(error) if is_refusal(&error) => {
-                self.follower = None;
+                self.following.copy = None;
                 // What is left of it is nobody's.
                 let _ = remove_all(&*self.env.fs, &dir);
                 Ok(None)
@@ -49,7 +58,7 @@ impl Harness {
             follower = follower.aggregator(Tripping(Multiset(merging), other.clone()));
         }
         // Now and then by whoever reads beside it, as another process would.
-        let beside = match self.turns.is_multiple_of(3) && !self.may_fail && self.other.is_none() {
+        let beside = match self.following.turns.is_multiple_of(3) && !self.may_fail && self.other.is_none() {
             true => {
                 self.db().sync()?;
                 Some(Database::open(&self.dir, self.config.options(&self.env).read_only(true))?)

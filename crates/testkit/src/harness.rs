@@ -14,6 +14,7 @@ use forebay_env::Env;
 
 use crate::beside::Reader;
 use crate::check::View;
+use crate::following::Following;
 use crate::groups::{Groups, OWN_RECORDS_MAX};
 use crate::seen::{Kept, Shown, Time};
 use crate::{ASIDE, Config, Model, Op, Query, Tables, Wall, name_of};
@@ -59,10 +60,8 @@ pub struct Harness {
     pub(crate) reader: Option<Reader>,
     /// Checkpoints that are not compared yet.
     pub(crate) copies: Vec<(PathBuf, Model)>,
-    /// A copy that follows, and the number of the last record that it began with.
-    pub(crate) follower: Option<(PathBuf, u64)>,
-    /// How often a copy was asked for.
-    pub(crate) turns: u64,
+    /// A copy that follows.
+    pub(crate) following: Following,
     /// Handles of before the last times it was opened.
     pub(crate) stale: Vec<Tables>,
     /// Snapshots of then.
@@ -104,8 +103,7 @@ impl Harness {
             open: None,
             reader: None,
             copies: Vec::new(),
-            follower: None,
-            turns: 0,
+            following: Following::default(),
             stale: Vec::new(),
             kept: Vec::new(),
             taken_at: BTreeMap::new(),
@@ -114,15 +112,6 @@ impl Harness {
             unknown_max: 0,
             slack_milliseconds: 0,
         }
-    }
-
-    /// One that is not open yet, of a copy that holds this; it knows of the clock what this one knows.
-    pub fn twin(&self, env: Env, dir: &Path, model: Model) -> Self {
-        let mut twin = Self::closed(env, self.config.clone(), dir);
-        (twin.model, twin.wall) = (model, self.wall.clone());
-        twin.unknown_max = self.unknown_max;
-        (twin.highest, twin.slack_milliseconds) = (self.highest, self.slack_milliseconds);
-        twin
     }
 
     /// Goes on in another environment: the machine was started anew. Call `open` then.
@@ -172,8 +161,7 @@ impl Harness {
     pub fn close(&mut self) -> Result<()> {
         self.note_close();
         let Some(Open { snapshots, tables, db, .. }) = self.open.take() else { return Ok(()) };
-        drop(snapshots);
-        drop(tables);
+        drop((snapshots, tables));
         db.close()
     }
 
@@ -318,8 +306,8 @@ impl Harness {
 
     /// Whether files are held that a merge would free: then there may be no room within a table's bound.
     pub(crate) fn holds_files(&self) -> bool {
-        let snapshots = !self.opened().snapshots.is_empty() || !self.kept.is_empty();
-        snapshots || self.is_transacting || self.reader.is_some()
+        let others = self.is_transacting || self.reader.is_some();
+        others || !self.opened().snapshots.is_empty() || !self.kept.is_empty()
     }
 
     fn read(&self, table: usize, query: &Query) -> Result<()> {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use forebay::{Backups, Database, Durability, Result};
-use forebay_env::FileSystem;
+use forebay_env::{Env, FileSystem};
 
 use crate::check::{View, holds};
 use crate::groups::{GroupsView, OWN_RECORDS_MAX};
@@ -17,6 +17,15 @@ const HELD_SEGMENTS_MAX: usize = 8;
 const ROUNDS_TO_IDLE: usize = 30;
 
 impl Harness {
+    /// One that is not open yet, of a copy that holds this; it knows of the clock what this one knows.
+    pub fn twin(&self, env: Env, dir: &Path, model: Model) -> Self {
+        let mut twin = Self::closed(env, self.config.clone(), dir);
+        (twin.model, twin.wall) = (model, self.wall.clone());
+        twin.unknown_max = self.unknown_max;
+        (twin.highest, twin.slack_milliseconds) = (self.highest, self.slack_milliseconds);
+        twin
+    }
+
     /// Holds what was recovered against what was promised: after a loss of the process (`Os`) or of power (`Disk`).
     /// Returns the number of the last record.
     pub fn recovered(&mut self, loss: Durability) -> Result<u64> {
@@ -104,7 +113,7 @@ impl Harness {
             return Ok(copy);
         }
         let dir = self.new_copy()?;
-        if !self.turns.is_multiple_of(3) {
+        if !self.following.turns.is_multiple_of(3) {
             self.db().checkpoint(&dir)?;
             return Ok((dir, self.model.copied()));
         }

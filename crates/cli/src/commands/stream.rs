@@ -52,9 +52,11 @@ pub(crate) fn run(path: &Path, since: u64, args: &StreamArgs, common: &Common) -
     }
     let mut stream = db.stream_changes(since, io::stdout().lock()).map_err(of_output)?;
     stream.advance().map_err(of_output)?;
-    while args.on {
-        wait(&db)?;
-        stream.advance_if_new().map_err(of_output)?;
+    if args.on {
+        loop {
+            wait(&db)?;
+            stream.advance_if_new().map_err(of_output)?;
+        }
     }
     stream.finish().map(drop).map_err(of_output)?;
     Ok(db.close()?)

@@ -165,11 +165,11 @@ impl Database {
         self.engine.context.log.as_ref().map_or_else(|| self.seen_sequence(), |log| log.last_sequence())
     }
 
-    /// The number up to which records survive a power loss; of the last one that is seen, where the database is open for
-    /// reading only, which does not know that.
+    /// The number up to which records survive a power loss. Where the database is open for reading only: up to which they
+    /// are known to, by what the files tell of that, which is often a little behind.
     pub fn durable_sequence(&self) -> u64 {
         stop_guests();
-        self.engine.context.log.as_ref().map_or_else(|| self.seen_sequence(), |log| log.durable_sequence())
+        self.engine.context.log.as_ref().map_or_else(|| self.seen_durable(), |log| log.durable_sequence())
     }
 
     /// Returns once all records up to this number survive a power loss. A number that no record was given yet is an

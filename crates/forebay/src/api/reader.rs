@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use forebay_base::{Error, Result};
 use forebay_env::LockMode;
+use forebay_env::sync::atomic::Ordering;
 use forebay_store::names;
 
 use crate::changes::buffered_records;
@@ -24,6 +25,10 @@ impl Database {
     /// What is seen was the case at one moment: all batches up to that number and none behind it. Records of
     /// [`Durability::Memory`](crate::Durability::Memory) are in no file until the writer writes them there, and are not
     /// seen before. Nothing is seen of what the writer does until this is called again.
+    ///
+    /// **What is seen may be lost yet**: also records of [`Durability::Disk`](crate::Durability::Disk) are seen before
+    /// they are durable, and a power loss, or a sync that fails, may take them. Then the next call goes back, and later
+    /// records have their numbers. Up to [`durable_sequence`](Self::durable_sequence) nothing is taken back.
     ///
     /// Files that the writer lets go of stay on the disk for as long as this database may need them: until this is
     /// called, or it is closed, or its process ends. So whoever keeps a database open for reading should call it now
@@ -100,6 +105,12 @@ impl Database {
         let engine = Arc::downgrade(self.engine());
         let answer = move || serde_json::to_vec(&Stats::of(&*engine.upgrade()?)).ok();
         let _ = self.engine().context.answer.set(Box::new(answer));
+    }
+
+    /// The number up to which what is seen is known to be durable.
+    pub(super) fn seen_durable(&self) -> u64 {
+        let durable = self.engine().context.seen_durable.load(Ordering::Relaxed);
+        durable.min(self.seen_sequence())
     }
 
     /// The number of the last record that is seen, where nothing is written.

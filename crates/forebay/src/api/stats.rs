@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use forebay_base::expiry::NEVER;
 use forebay_layouts::LevelDescription;
+use forebay_store::leases::Held;
 use forebay_store::log::Log;
 use forebay_store::metrics::{CAUSES, Counter, Percentiles};
 use serde::{Deserialize, Serialize};
@@ -113,6 +114,9 @@ pub struct ReaderStats {
     /// Bytes of files that are kept because it may need them: they go once it has
     /// [read on](crate::Database::refresh), or ends.
     pub held_bytes: u64,
+    /// Why nothing more is known of it, if so, with the path: it may be dead, and everything is kept until that is
+    /// mended or removed.
+    pub trouble: Option<String>,
 }
 
 /// Values that are kept apart from their keys, of all tables.
@@ -133,7 +137,8 @@ pub struct ValueStats {
 impl ReaderStats {
     fn all(engine: &Engine) -> Vec<Self> {
         let held = engine.versions.lists.trash.held_by_readers(&*engine.context.env.fs);
-        held.into_iter().map(|(process, held_bytes)| Self { process, held_bytes }).collect()
+        let of = |(Held { process, trouble, .. }, held_bytes)| Self { process, held_bytes, trouble };
+        held.into_iter().map(of).collect()
     }
 }
 
@@ -319,7 +324,11 @@ impl fmt::Display for Stats {
         for savepoint in &self.savepoints {
             writeln!(f, "savepoint {savepoint}")?;
         }
-        for ReaderStats { process, held_bytes } in &self.readers {
+        for ReaderStats { process, held_bytes, trouble } in &self.readers {
+            if let Some(trouble) = trouble {
+                writeln!(f, "a process may be reading: {held_bytes} bytes are kept for it: {trouble}")?;
+                continue;
+            }
             writeln!(f, "process {process} reads: {held_bytes} bytes are kept for it")?;
         }
         Ok(())

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use forebay_base::{Error, Result};
 use forebay_env::fs::GatedFs;
-use forebay_env::sync::atomic::{AtomicBool, Ordering};
+use forebay_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use forebay_env::{Env, Haste, guest};
 use forebay_store::buffer::ArenaPool;
 use forebay_store::log::Log;
@@ -53,6 +53,8 @@ pub(crate) struct Context {
     pub(crate) lease: Option<Lease>,
     /// What readers in other processes are told that ask for numbers.
     pub(crate) answer: OnceLock<Answer>,
+    /// The number up to which records are known to survive a power loss, where they are only read.
+    pub(crate) seen_durable: AtomicU64,
 }
 
 /// The numbers of the database, as JSON; none once it is gone.

@@ -96,6 +96,15 @@ impl MemoryShares {
         self.follow_share();
     }
 
+    /// Tells the pool what a database holds that is only read: its share, or what it cannot help to hold, as its buffers
+    /// are as long as those of whoever writes.
+    pub(crate) fn tell_held(&self) {
+        if let Some(seat) = self.context.limit.seat() {
+            let held_bytes = held_bytes(&Memory::of(&self.versions)).max(seat.share_bytes());
+            seat.report(held_bytes, Wish::Fixed);
+        }
+    }
+
     /// Keeps to a share that is another one by now.
     pub(crate) fn follow_share(&self) {
         let now = self.context.limit.bytes();

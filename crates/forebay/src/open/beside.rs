@@ -6,27 +6,39 @@ use forebay_store::names;
 
 use crate::open::{Found, Looking, look};
 
-/// How often it is looked at anew while somebody writes.
+/// How often it is looked at anew.
 const TRIES_MAX: usize = 100;
+/// Who finds the same so often in a row believes it: what is half written now is whole, or otherwise, a moment later.
+const SAME_MAX: usize = 3;
 
-/// Looks, under a lease. What was found to be damaged may only have been half written: so where somebody writes it is
-/// looked at in another way, in which the log ends where no sound frame stands. Where nobody does, damage is damage.
+/// Looks, under a lease. What was found to be damaged, or not found, may have been half written, or removed meanwhile. So
+/// it is looked at again: where somebody writes in another way, in which the log ends where no sound frame stands; where
+/// nobody does, in the strict one. The lock is not held while it is looked: whoever is to write is not kept out.
 pub(crate) fn look_beside(looking: &Looking<'_>) -> Result<Found> {
-    let mut error = match look(looking, false) {
-        Err(error) => error,
-        found => return found,
-    };
-    let (fs, lock) = (&*looking.env.fs, looking.dir.join(names::LOCK));
+    let (mut is_live, mut last, mut same) = (false, None, 0);
     for _ in 0..TRIES_MAX {
-        match fs.lock(&lock, LockMode::Shared) {
-            Err(Error::Locked { .. }) => match look(looking, true) {
-                Err(other) => error = other,
-                found => return found,
-            },
-            // Whoever wrote has ended, and nobody begins meanwhile.
-            Ok(_alone) => return look(looking, false),
-            Err(_) => return Err(error),
+        let error = match look(looking, is_live) {
+            Err(error) => error,
+            found => return found,
+        };
+        let told = Some((error.to_string(), is_live));
+        same = if told == last { same + 1 } else { 1 };
+        if same >= SAME_MAX {
+            return Err(error);
         }
+        let Ok(is_written) = is_written(looking) else { return Err(error) };
+        (last, is_live) = (told, is_written);
     }
-    Err(error)
+    let reason = "it changes while it is read, each time; try again".into();
+    let kind = std::io::ErrorKind::WouldBlock;
+    Err(Error::Io { operation: "read", path: looking.dir.to_path_buf(), kind, reason })
+}
+
+/// Whether somebody writes. The lock is let go of at once; a writer that comes just then tries again.
+fn is_written(looking: &Looking<'_>) -> Result<bool> {
+    match looking.env.fs.lock(&looking.dir.join(names::LOCK), LockMode::Shared) {
+        Err(Error::Locked { .. }) => Ok(true),
+        Err(error) if !error.is_not_found() => Err(error),
+        _ => Ok(false),
+    }
 }

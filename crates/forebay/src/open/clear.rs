@@ -7,6 +7,7 @@ use forebay_base::Result;
 use forebay_env::FileSystem;
 use forebay_layouts::DataFile;
 use forebay_store::list::Trash;
+use forebay_store::manifest::LogMark;
 use forebay_store::names;
 
 /// After this many removals the directory is synced.
@@ -63,7 +64,7 @@ pub(crate) fn clear_away(
     trash: &Trash,
     listing: &Listing,
     live: &BTreeMap<u64, DataFile>,
-    (low, segments): (u64, &BTreeSet<u64>),
+    (mark, segments): (&LogMark, &BTreeSet<u64>),
     manifest: u64,
 ) -> Result<()> {
     let lists = listing.lists.iter().filter(|id| !live.contains_key(id)).map(|&id| names::list(dir, id));
@@ -71,40 +72,30 @@ pub(crate) fn clear_away(
     let needed: BTreeSet<u64> =
         live.values().flat_map(|file| file.value_shares()).map(|share| share.file).collect();
     let values = listing.values.iter().filter(|id| !needed.contains(id)).map(|&id| names::values(dir, id));
-    let logs = listing.logs.iter().filter(|id| !segments.contains(id));
-    let mut behind = logs.clone().filter(|&&id| id >= low);
+    let unneeded = || listing.logs.iter().filter(|id| !segments.contains(id));
+    let log_from = |least: u64, end: u64| {
+        unneeded().filter(move |id| (least..end).contains(*id)).map(|&id| names::log(dir, id))
+    };
+    let logs = log_from(0, mark.kept.0);
+    // What was folded into later segments. Once more is flushed, nothing tells it from what is kept.
+    let folded = log_from(mark.kept.0, mark.low.0);
+    let mut behind = log_from(mark.low.0, u64::MAX);
     let first = behind.next();
-    let (logs, behind) = (logs.filter(|&&id| id < low), behind.map(|&id| names::log(dir, id)));
-    let logs = logs.map(|&id| names::log(dir, id));
     let manifests =
         listing.manifests.iter().filter(|&&id| id != manifest).map(|&id| names::manifest(dir, id));
     let temporary = listing.temporary.iter().map(|name| dir.join(name));
     let named = lists.chain(trees).chain(values).chain(logs).chain(manifests);
     // Segments behind the log's end must be gone before anything numbers on from that end; and before the first of
     // them, which has the place of what was torn. If that went before, what is left would be taken for damage. No
-    // reader has found anything in them.
+    // reader needs them by their names: what it has found in them, it has.
     match trash.is_needed() {
         true => {
-            remove_all(fs, dir, behind.chain(temporary))?;
+            remove_all(fs, dir, folded.chain(behind).chain(temporary))?;
             named.for_each(|path| trash.add(path));
         }
-        false => remove_all(fs, dir, named.chain(behind).chain(temporary))?,
+        false => remove_all(fs, dir, named.chain(folded).chain(behind).chain(temporary))?,
     }
-    remove_all(fs, dir, first.into_iter().map(|&id| names::log(dir, id)))
-}
-
-/// Removes what the manifest has just let go of, unless a reader of another process may need it yet.
-pub(crate) fn remove_unread(
-    fs: &dyn FileSystem,
-    dir: &Path,
-    trash: &Trash,
-    paths: impl Iterator<Item = PathBuf>,
-) -> Result<()> {
-    match trash.is_needed() {
-        true => paths.for_each(|path| trash.add(path)),
-        false => remove_all(fs, dir, paths)?,
-    }
-    Ok(())
+    remove_all(fs, dir, first.into_iter())
 }
 
 /// Removes files that may be there, durably. A few at a time: so an opening that does not come to its end, however
@@ -132,6 +123,11 @@ pub(crate) fn is_ours(name: &str) -> bool {
     let stem = name.strip_suffix(".tmp").unwrap_or(name);
     matches!(
         stem,
-        names::SUPERBLOCK | names::SUPERBLOCK_SPARE | names::DESTROYED | names::CURRENT | names::LOCK
+        names::SUPERBLOCK
+            | names::SUPERBLOCK_SPARE
+            | names::DESTROYED
+            | names::CURRENT
+            | names::LOCK
+            | names::READERS
     ) || names::parse(stem).is_some()
 }

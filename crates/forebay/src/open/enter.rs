@@ -3,6 +3,7 @@
 use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use forebay_base::{Error, Result};
 use forebay_env::{Env, FileLock, FileSystem, LockMode};
@@ -17,6 +18,11 @@ use crate::options::Options;
 
 /// The id of a new database's manifest.
 const FIRST_MANIFEST: u64 = 1;
+
+/// A reader has the lock for no longer than this, to see whether anybody writes.
+const READERS_MOMENT: Duration = Duration::from_millis(200);
+/// How long it takes until it is tried again meanwhile.
+const LOOK_INTERVAL: Duration = Duration::from_millis(2);
 
 /// What keeps others from changing or removing what is read.
 pub(crate) enum Hold {
@@ -111,7 +117,7 @@ fn try_enter(env: &Env, files: &Arc<dyn FileSystem>, dir: &Path, options: &Optio
     if exists && options.read_only && !options.salvage {
         return enter_beside(env, files, dir, &is_database);
     }
-    let lock = match fs.lock(&dir.join(names::LOCK), mode) {
+    let lock = match lock(env, &dir.join(names::LOCK), mode) {
         Err(error) if error.is_not_found() && !fs.exists(dir)? => return Ok(Entered::Destroyed),
         // It may be among what is damaged, and nothing is to be made here.
         Err(error) if options.salvage && error.is_not_found() => {
@@ -131,6 +137,21 @@ fn try_enter(env: &Env, files: &Arc<dyn FileSystem>, dir: &Path, options: &Optio
     }
     make(env, dir).inspect_err(|_| drop(made.take_back(fs, dir)))?;
     Ok(Entered::In(Hold::Lock(lock), made))
+}
+
+/// Takes the lock. Readers that look whether somebody writes have it for a moment, which is waited for.
+fn lock(env: &Env, path: &Path, mode: LockMode) -> Result<FileLock> {
+    let end = env.clock.now() + READERS_MOMENT;
+    loop {
+        let now = env.clock.now();
+        match env.fs.lock(path, mode) {
+            // Whoever has it for longer tells which process that is, or does not write.
+            Err(Error::Locked { process: None, .. }) if now < end => {
+                env.jobs.wait_until(now + LOOK_INTERVAL, &mut || false);
+            }
+            lock => return lock,
+        }
+    }
 }
 
 /// Enters what was found and is only to be read.
@@ -168,9 +189,12 @@ fn beside(env: &Env, files: &Arc<dyn FileSystem>, dir: &Path) -> Result<Hold> {
     match (lock, refused) {
         (Err(Error::Locked { process, .. }), Error::Io { operation, path, kind, reason }) => {
             let who = process.map_or("another process".into(), |process| format!("process {process}"));
+            let needed = match kind {
+                ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "some hundred bytes of room for a file",
+                _ => "the right to make files",
+            };
             let reason = format!(
-                "{reason}; {who} has the database open to write, and whoever reads beside it needs the right to make files \
-                 in {}",
+                "{reason}; {who} has the database open to write, and whoever reads beside it needs {needed} in {}",
                 dir.join(names::READERS).display()
             );
             Err(Error::Io { operation, path, kind, reason })

@@ -10,7 +10,7 @@ use forebay_env::{Env, FileSystem};
 use forebay_layouts::DataFile;
 use forebay_store::buffer::ArenaPool;
 use forebay_store::log::recover::LogFiles;
-use forebay_store::manifest::{Current, Manifest, Superblock};
+use forebay_store::manifest::{Current, Edit, Manifest, Superblock};
 use forebay_store::salvage::Gaps;
 use forebay_store::{Metrics, names};
 
@@ -47,6 +47,10 @@ pub(crate) struct Found {
     pub(crate) read: ReadBack,
     pub(crate) retained: BTreeMap<u64, RetainedSegment>,
     pub(crate) pool: Arc<ArenaPool>,
+    /// Whether tables keep records in memory.
+    pub(crate) keeps_records: bool,
+    /// The number up to which records are known to survive a power loss.
+    pub(crate) durable: u64,
     buffers: Buffers,
 }
 
@@ -69,7 +73,7 @@ pub(crate) fn look(looking: &Looking<'_>, is_live: bool) -> Result<Found> {
         Some((before, _)) => before.anew(),
         None => Replay::new(env, dir, options, superblock.hash_seed, metrics),
     };
-    let (closed, manifest) = roots(looking, &mut replay)?;
+    let (closed, manifest, mut durable) = roots(looking, &mut replay)?;
     let listing = Listing::read(fs, dir)?;
     // What a reader has in memory alone must not be taken for what the writer makes.
     let least = if options.read_only { READERS_IDS } else { listing.highest_id() + 1 };
@@ -90,25 +94,48 @@ pub(crate) fn look(looking: &Looking<'_>, is_live: bool) -> Result<Found> {
     let retained =
         retained_segments(&replay.lists, &listing.logs, &replay.log, &read.retained, superblock.log_secret)?;
     read.recovered.gaps.drain(..).for_each(|gap| gaps.note(gap));
-    Ok(Found { superblock, closed, manifest, replay, listing, live, read, retained, pool, buffers })
+    durable = durable.max(replay.log.vouched);
+    Ok(Found {
+        superblock,
+        closed,
+        manifest,
+        replay,
+        listing,
+        live,
+        read,
+        retained,
+        pool,
+        keeps_records,
+        durable,
+        buffers,
+    })
 }
 
-/// What the manifest says; and the last record, if the database was closed in order. Where it is salvaged there is no
-/// manifest to go on with.
-fn roots(looking: &Looking<'_>, replay: &mut Replay) -> Result<(Option<u64>, Option<Manifest>)> {
+/// What the manifest says; the last record, if the database was closed in order; and the number up to which records are
+/// known to be durable. Where it is salvaged there is no manifest to go on with.
+fn roots(looking: &Looking<'_>, replay: &mut Replay) -> Result<(Option<u64>, Option<Manifest>, u64)> {
     let Looking { env, dir, options, metrics, gaps, .. } = *looking;
     let fs = &*env.fs;
     if options.salvage {
         replay.lists.salvage = Some(Arc::clone(gaps));
         let ids = Listing::read(fs, dir)?.manifests;
-        return salvage(fs, dir, ids, replay, gaps).map(|closed| (closed, None));
+        return salvage(fs, dir, ids, replay, gaps).map(|closed| (closed, None, 0));
     }
     let current = Current::read(fs, dir).map_err(Error::or_missing)?;
     let opened = Manifest::open(fs, dir, &current, !options.read_only, Arc::clone(metrics));
     let (manifest, edits) = opened.map_err(Error::or_missing)?;
-    let applied = edits.into_iter().try_for_each(|edit| replay.apply(edit)).and_then(|()| replay.finish());
+    // Each edit was durable before the next one was written; of the last one that is not known, unless all is as it was.
+    let mut durable = current.closed.map_or(0, |closed| closed.last_sequence);
+    let applied = edits.into_iter().try_for_each(|edit| {
+        durable = durable.max(replay.log.flushed.1);
+        let is_all = matches!(edit, Edit::Snapshot(_));
+        replay.apply(edit)?;
+        durable = if is_all { durable.max(replay.log.flushed.1) } else { durable };
+        Ok(())
+    });
+    let applied = applied.and_then(|()| replay.finish());
     applied.map_err(|error| error.read_from(manifest.path()))?;
-    Ok((current.closed.map(|closed| closed.last_sequence), Some(manifest)))
+    Ok((current.closed.map(|closed| closed.last_sequence), Some(manifest), durable))
 }
 
 /// The superblock; where it is salvaged, its spare at need. Both are written by who makes the database, and never

@@ -29,7 +29,7 @@ use forebay_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use forebay_env::{Env, FileLock, FileSystem, SteadyClock};
 use forebay_store::log::recover::{Extent, LogFiles};
 use forebay_store::log::{Log, PreparedSegment, Writes};
-use forebay_store::manifest::{AppendError, Change, Edit, Manifest, Superblock};
+use forebay_store::manifest::{AppendError, Change, Edit, Feed, Manifest, Superblock};
 use forebay_store::salvage::Gaps;
 use forebay_store::{Lease, Metrics, WriteBuffer, names};
 
@@ -39,7 +39,7 @@ use crate::options::{Options, Role};
 use crate::pool::Limit;
 use crate::versions::{Replay, RetainedSegment, Retired, State, VersionSet, Versions};
 
-pub(crate) use clear::{Listing, clear_away, is_ours, remove_unread};
+pub(crate) use clear::{Listing, clear_away, is_ours, remove_all};
 pub(crate) use destroy::{Made, destroy, remove_files};
 pub(crate) use dump::dump;
 pub use dump::{Dumped, DumpedEntry};
@@ -130,11 +130,10 @@ fn read(
         Looking { env, dir, options: &options, limit: &limit, metrics: &metrics, gaps: &gaps, before: None };
     let found = if lease.is_some() { beside::look_beside(&looking)? } else { look(&looking, false)? };
     clock.raise(found.replay.clock_milliseconds);
-    let reader = found.reader(&looking);
+    let (reader, durable, keeps_records) = (found.reader(&looking), found.durable, found.keeps_records);
     let Found { superblock, closed, manifest, mut replay, listing, live, mut read, retained, pool, .. } =
         found;
-    let (mut followed, mut log, mut active) = (None, None, WriteBuffer::never_filled());
-    let mut owed_feed = None;
+    let (mut followed, mut log, mut active, mut owed) = (None, None, WriteBuffer::never_filled(), None);
     let manifest = if options.read_only {
         followed = manifest.filter(|_| lease.is_some());
         None
@@ -142,30 +141,25 @@ fn read(
         let mut manifest = manifest.ok_or_else(|| Error::bug("a salvaged database is read-only"))?;
         let is_noted = make_manifest_durable(fs, dir, &mut manifest, closed.is_none())?;
         let trash = Arc::clone(&replay.lists.trash);
-        trash.reach(manifest.place());
-        let needed = (replay.log.low.0, &read.needs(&retained));
+        trash.begin(manifest.place());
+        let needed = (&replay.log, &read.needs(&retained));
         clear_away(fs, dir, &trash, &listing, &live, needed, manifest.id())?;
         superblock.keep_spare(fs, dir)?;
         take_over(&reader, &mut replay, &mut manifest, &mut read, is_noted)?;
-        owed_feed =
-            take_up_feed(&reader, &superblock, &mut replay, &mut manifest, read.recovered.last_sequence)?;
-        let (begun, first) = begin(&reader, &replay, &superblock, read.recovered.last_sequence)?;
+        let last = read.recovered.last_sequence;
+        owed = take_up_feed(&reader, &superblock, &mut replay, &mut manifest, last)?;
+        let (begun, first) = begin(&reader, &replay, &superblock, last)?;
         (log, active) = (Some(begun), first);
         manifest.keep_tail();
         Some(manifest)
     };
     let last_sequence = read.recovered.last_sequence;
     let (sealed, pending): (Vec<_>, _) = (read.buffers.into_iter().rev().collect(), read.pending);
-    let mut version_set = version_set_of(&replay, retained, manifest);
-    version_set.owed_feed = owed_feed;
+    let version_set = version_set_of(&replay, retained, manifest, owed);
     let (tables, lists, trees) = (replay.tables.clone(), replay.lists.clone(), replay.trees.clone());
-    let follower = match followed {
-        Some(manifest) => Some(Follower::new(manifest, replay, clock, sealed.clone(), last_sequence)?),
-        None => None,
-    };
+    let follow = |manifest| Follower::new(manifest, replay, clock, sealed.clone(), last_sequence);
+    let mut follower = followed.map(follow).transpose()?;
     let state = State { active, sealed, tables, frozen: BTreeSet::new(), is_frozen: false };
-    let keeps_records =
-        AtomicBool::new(state.tables.values().any(|table| table.options.layout.keeps_in_memory()));
     let context = Context {
         dir: dir.to_path_buf(),
         superblock,
@@ -176,25 +170,28 @@ fn read(
         gate,
         serial: SERIAL.fetch_add(1, Ordering::Relaxed),
         closing: AtomicBool::new(false),
-        keeps_records,
+        keeps_records: AtomicBool::new(keeps_records),
         follows: AtomicBool::new(options.role == Role::Follower),
         health: Health::new(options.compactors()),
         lease,
         answer: OnceLock::new(),
+        seen_durable: AtomicU64::new(durable),
         env: env.clone(),
         options,
         limit,
     };
-    let versions = Versions::new(Arc::new(context), version_set, state, lists, trees);
-    let engine = Arc::new(Engine::new(versions));
-    // Before any filter is read, so that none need stay in memory whole before it is made thinner.
+    let engine = Arc::new(Engine::new(Versions::new(Arc::new(context), version_set, state, lists, trees)));
+    begin_to_share(&engine);
+    // So that what is seen was the case at one moment.
+    follower.iter_mut().try_for_each(|follower| follower.refresh(&engine).map(drop))?;
+    Ok((engine, pending, follower))
+}
+
+/// Shares memory before any filter is read, so that none need stay in memory whole before it is made thinner.
+fn begin_to_share(engine: &Engine) {
     engine.memory.begin();
     engine.versions.weigh();
     engine.versions.lock().weigh_savepoints();
-    if let Some(follower) = &follower {
-        follower.tell(&engine)?;
-    }
-    Ok((engine, pending, follower))
 }
 
 /// The log, in the segment that is filled first, and the buffer of that.
@@ -272,9 +269,10 @@ fn take_over(
         replay.log.begin_at(first.id);
         let log = Edit::Change(Change { log: Some(replay.log), ..Change::default() });
         manifest.append(&log).map_err(AppendError::into_cause)?;
-        let trash = &replay.lists.trash;
-        trash.reach(manifest.place());
-        remove_unread(fs, dir, trash, folded.iter().map(|extent| names::log(dir, extent.id)))?;
+        replay.lists.trash.reach(manifest.place());
+        // At once, whoever reads them: nothing tells them from what is kept once more is flushed. Who has read them has
+        // what they hold, and begins anew behind this edit.
+        remove_all(fs, dir, folded.iter().map(|extent| names::log(dir, extent.id)))?;
     }
     Ok(())
 }
@@ -284,6 +282,7 @@ fn version_set_of(
     replay: &Replay,
     retained: BTreeMap<u64, RetainedSegment>,
     manifest: Option<Manifest>,
+    owed_feed: Option<Feed>,
 ) -> VersionSet {
     let mut version_set = VersionSet {
         manifest,
@@ -299,7 +298,7 @@ fn version_set_of(
         rolled_back: replay.rolled_back,
         clock_milliseconds: replay.clock_milliseconds,
         feed: replay.feed.clone(),
-        owed_feed: None,
+        owed_feed,
     };
     for table in replay.tables.values() {
         version_set.refer(table.version.files().into_iter().map(|file| (file, 1)).collect());

@@ -11,13 +11,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::io::ErrorKind;
 use std::sync::{Arc, Weak};
 
 use forebay_base::{Error, Result};
 use forebay_env::SteadyClock;
+use forebay_env::sync::atomic::Ordering;
 use forebay_layouts::{DataFile, WeakFile};
 use forebay_store::log::{LogTail, ReadOn};
-use forebay_store::manifest::{Current, Followed, Manifest};
+use forebay_store::manifest::{Current, Edit, Followed, Manifest};
 use forebay_store::{Place, WriteBuffer};
 
 use crate::engine::Engine;
@@ -42,6 +44,10 @@ pub(crate) struct Follower {
     published: Place,
     /// Segments that are kept, where all was looked at anew.
     retained: Option<BTreeMap<u64, RetainedSegment>>,
+    /// From where on it is not known yet which are.
+    retained_to: (u64, u64),
+    /// The number up to which records are known to be durable.
+    durable: u64,
     /// Whether what was read fits what is published: not after an error in its midst.
     is_whole: bool,
 }
@@ -72,22 +78,40 @@ impl Follower {
         let manifest = Followed::of(manifest)?;
         replay.begin_to_count();
         let log = LogTail::behind(buffers.first(), replay.log.flushed, last_sequence);
-        let published = manifest.place();
-        let (left, retained, is_whole) = (Vec::new(), None, true);
-        Ok(Self { manifest, replay, clock, log, buffers, left, published, retained, is_whole })
+        let (published, retained_to) = (manifest.place(), replay.log.low);
+        let (left, retained, durable, is_whole) = (Vec::new(), None, 0, true);
+        Ok(Self {
+            manifest,
+            replay,
+            clock,
+            log,
+            buffers,
+            left,
+            published,
+            retained,
+            retained_to,
+            durable,
+            is_whole,
+        })
     }
 
-    /// Has the lease say how far it was read.
-    pub(crate) fn tell(&self, engine: &Engine) -> Result<()> {
+    /// Has the lease say how far it was read. Where that fails more is kept than need be, and the next one tells.
+    fn tell(&self, engine: &Engine) {
         let least = self.left.iter().map(|left| left.place).fold(self.published, Place::min);
         debug_assert!(least <= self.published, "a lease never says more than what was read");
-        engine.context.lease.as_ref().map_or(Ok(()), |lease| lease.move_to(least))
+        if let Some(lease) = &engine.context.lease {
+            let _ = lease.move_to(least);
+        }
     }
 
     /// See the module. Returns the number of the last record that is seen.
     pub(crate) fn refresh(&mut self, engine: &Engine) -> Result<u64> {
-        engine.context.check_open()?;
+        let context = &engine.context;
+        context.check_open()?;
         let mut is_anew = !std::mem::replace(&mut self.is_whole, false);
+        if let Some(lease) = &context.lease {
+            is_anew |= lease.renew(&*context.env.entropy)?;
+        }
         if is_anew {
             self.begin_anew(engine)?;
         }
@@ -97,26 +121,35 @@ impl Follower {
                 true => self.manifest.read_on()?,
                 false => None,
             };
-            let is_current = edits.as_ref().is_some_and(Vec::is_empty);
-            if is_current && is_read {
-                break;
+            if is_read && edits.as_ref().is_some_and(Vec::is_empty) {
+                self.publish(engine, is_anew);
+                self.is_whole = true;
+                self.tell(engine);
+                return Ok(self.log.last_sequence());
             }
-            let mut goes_on = edits.is_some();
-            for edit in edits.into_iter().flatten() {
-                let applied = goes_on.then(|| self.replay.read_on(edit)).transpose();
-                goes_on = applied.map_err(|error| error.read_from(self.manifest.path()))?.unwrap_or(false);
-            }
-            if !goes_on || self.read_log(engine)? == ReadOn::Changed {
+            if !self.apply(edits)? || self.read_log(engine)? == ReadOn::Changed {
                 self.begin_anew(engine)?;
                 is_anew = true;
             }
             is_read = true;
         }
-        self.publish(engine, is_anew);
-        debug_assert!(self.log.last_sequence() >= self.replay.log.flushed.1, "what is flushed is seen");
-        self.is_whole = true;
-        self.tell(engine)?;
-        Ok(self.log.last_sequence())
+        let (kind, reason) =
+            (ErrorKind::WouldBlock, "it grows while the log is read, each time; try again".into());
+        Err(Error::Io { operation: "follow", path: self.manifest.path().to_path_buf(), kind, reason })
+    }
+
+    /// Applies edits, if there are any that can be followed.
+    fn apply(&mut self, edits: Option<Vec<Edit>>) -> Result<bool> {
+        let Some(edits) = edits else { return Ok(false) };
+        for edit in edits {
+            // It was durable before this one was written.
+            self.durable = self.durable.max(self.replay.log.flushed.1);
+            let applied = self.replay.read_on(edit);
+            if !applied.map_err(|error| error.read_from(self.manifest.path()))? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Whether it is still the manifest that counts.
@@ -145,7 +178,7 @@ impl Follower {
             gaps: &context.gaps,
             before: Some((&self.replay, &context.pool)),
         };
-        let Found { superblock, manifest, mut replay, read, retained, .. } = look_beside(&looking)?;
+        let Found { superblock, manifest, mut replay, read, retained, durable, .. } = look_beside(&looking)?;
         if superblock != context.superblock {
             let dir = context.dir.display();
             return Err(Error::NotFound(format!("{dir} has another database by now; open that")));
@@ -156,7 +189,9 @@ impl Follower {
         self.buffers = read.buffers.into_iter().rev().filter(|buffer| !buffer.is_empty()).collect();
         let last_sequence = read.recovered.last_sequence;
         self.log = LogTail::behind(self.buffers.first(), replay.log.flushed, last_sequence);
-        (self.replay, self.retained) = (replay, Some(retained));
+        self.durable = self.durable.max(durable);
+        (self.retained_to, self.retained) = (replay.log.low, Some(retained));
+        self.replay = replay;
         Ok(())
     }
 
@@ -200,14 +235,26 @@ impl Follower {
         version_set.next_table = self.replay.next_table;
         version_set.clock_milliseconds = self.replay.clock_milliseconds;
         version_set.feed = self.replay.feed.clone();
-        let gone: Vec<DataFile> =
-            references.iter().filter(|(_, by)| *by < 0).map(|(file, _)| file.clone()).collect();
+        // Also of a file that was met once more: whoever reads it may have the other object.
+        let gone: Vec<DataFile> = references
+            .iter()
+            .filter(|(_, by)| *by < 0)
+            .flat_map(|(file, _)| {
+                let known = version_set.references.get(&file.id()).map(|(known, _)| known);
+                [Some(file), known].into_iter().flatten().cloned()
+            })
+            .collect();
         version_set.refer(references);
+        let ids = (!is_anew).then(|| gone.iter().map(DataFile::id).collect());
+        self.replay.forget(ids, |id| version_set.references.contains_key(&id));
         self.leave(gone, segments, &version_set);
         versions.weigh();
         version_set.weigh_savepoints();
         drop(version_set);
+        let durable = self.durable.max(self.log.durable_sequence());
+        engine.context.seen_durable.fetch_max(durable, Ordering::Relaxed);
         engine.memory.tend_filters();
+        engine.memory.tell_held();
     }
 
     /// All that is referred to now, and before.
@@ -245,7 +292,10 @@ impl Follower {
             None => {
                 let fresh = self.fresh_segments(engine, version_set);
                 let mut kept = std::mem::take(&mut version_set.retained);
-                kept.extend(fresh);
+                if let Ok(fresh) = fresh {
+                    kept.extend(fresh);
+                    self.retained_to = mark.low;
+                }
                 kept
             }
         };
@@ -266,17 +316,15 @@ impl Follower {
         &self,
         engine: &Engine,
         version_set: &VersionSetGuard<'_>,
-    ) -> BTreeMap<u64, RetainedSegment> {
+    ) -> Result<BTreeMap<u64, RetainedSegment>> {
         let (context, mark) = (&engine.context, &self.replay.log);
-        if mark.kept.0 >= mark.low.0 || mark.low == version_set.log.low {
-            return BTreeMap::new();
+        if mark.kept.0 >= mark.low.0 || mark.low == self.retained_to {
+            return Ok(BTreeMap::new());
         }
         let last = version_set.retained.last_key_value().map(|(&last, _)| last);
-        let listing = Listing::read(&*context.env.fs, &context.dir);
-        let ids = listing.map(|listing| listing.logs_from(last.map_or(0, |last| last + 1)));
-        let secret = context.superblock.log_secret;
-        // Without them the feed says that it does not go back so far.
-        ids.and_then(|ids| retained_segments(&self.replay.lists, &ids, mark, &[], secret)).unwrap_or_default()
+        let ids = Listing::read(&*context.env.fs, &context.dir)?.logs_from(last.map_or(0, |last| last + 1));
+        // Without them the feed says that it does not go back so far; they are looked for again.
+        retained_segments(&self.replay.lists, &ids, mark, &[], context.superblock.log_secret)
     }
 
     /// Notes what is not referred to any more, and may be read.
@@ -292,8 +340,12 @@ impl Follower {
                 .get(&file.id())
                 .is_some_and(|(newest, _)| newest.version() == file.version())
         };
-        self.replay.forget_retired(gone.iter().map(DataFile::id));
-        let retired = gone.iter().filter(|file| file.is_retired()).map(DataFile::downgrade);
+        let is_absent = |file: &&DataFile| !version_set.references.contains_key(&file.id());
+        debug_assert!(
+            gone.iter().filter(is_absent).all(DataFile::is_retired),
+            "what nothing refers to is retired, whichever object it is"
+        );
+        let retired = gone.iter().filter(is_absent).map(DataFile::downgrade);
         // A later version of a tree may need fewer value files.
         let trees = gone.iter().filter(|file| file.tree().is_some() && !file.value_shares().is_empty());
         let versions = trees.filter(|file| !is_current(file)).map(WeakFile::of_version);

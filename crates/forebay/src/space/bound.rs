@@ -7,8 +7,8 @@
 //!    leaf; from there on writers wait for a growing share of that work, and at the bound for all of it. Room for that
 //!    is left by 1., so it never has to wait for writers.
 //! 3. What write buffers hold by then may still come, as may a slice that is being merged: that is the allowance.
-//! 4. What snapshots and scans hold cannot be freed, nor what readers of other processes may need. Once no merge has room any more, a write gets an error that names
-//!    them.
+//! 4. What snapshots and scans hold cannot be freed, nor what readers of other processes may need. Once no merge has room
+//!    any more, a write gets an error that names them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -232,10 +232,13 @@ impl Space {
             .collect();
         let leases = self.versions.lists.trash.held_by_readers(&*self.context.env.fs).into_iter();
         let leases = leases.filter(|(_, bytes)| *bytes > 0 && self.leased_bytes(table) > 0);
-        let processes = leases.map(|(process, bytes)| match process {
-            0 => format!("a process that reads the database: {bytes} bytes until it refreshes"),
-            process => {
-                format!("process {process}, which reads the database: {bytes} bytes until it refreshes")
+        let processes = leases.map(|(held, bytes)| match held.trouble {
+            Some(trouble) => format!("a process that may be reading the database: {bytes} bytes ({trouble})"),
+            None => {
+                format!(
+                    "process {}, which reads the database: {bytes} bytes until it refreshes",
+                    held.process
+                )
             }
         });
         let who: Vec<String> = snapshots.into_iter().chain(processes).collect();

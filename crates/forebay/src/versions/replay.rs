@@ -200,7 +200,9 @@ impl Replay {
         for (id, meta) in change.files {
             self.use_up(&meta);
             if let Some(table) = self.tables.get(&id) {
-                self.files.insert(meta.id, table.version.named(meta));
+                // Where it is read again it is the same object: who counts references to it knows that one.
+                let known = self.files.get(&meta.id).filter(|file| file.meta() == meta).cloned();
+                self.files.insert(meta.id, known.unwrap_or_else(|| table.version.named(meta)));
             }
         }
         for (id, edit) in change.edits {

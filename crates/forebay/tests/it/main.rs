@@ -44,6 +44,7 @@ mod rangemerge;
 mod ranges;
 mod read_back;
 mod readers;
+mod readers_hold;
 mod reads;
 mod recovery;
 mod reorder;

@@ -10,44 +10,44 @@ use forebay::{Database, Durability, Error, Options, OrderedTable, Result, Snapsh
 use forebay_env::fs::{CrashFs, FaultyFs, MemoryFs};
 use forebay_env::{Env, FileSystem, Rng};
 
-const DIR: &str = "/db";
+pub(crate) const DIR: &str = "/db";
 const LAYOUTS: [&str; 5] =
     ["wb-tree:ordered", "leveling:t=3", "jungle:c=2,t=4", "range-merge", "tiering:t=3"];
 
-fn options(env: &Env) -> Options {
+pub(crate) fn options(env: &Env) -> Options {
     Options::default().memory_limit(1 << 20).write_buffer(8 << 10).env(env.clone())
 }
 
-fn reader_of(env: &Env) -> Result<Database> {
+pub(crate) fn reader_of(env: &Env) -> Result<Database> {
     Database::open(DIR, options(env).read_only(true))
 }
 
-fn envs() -> (Arc<MemoryFs>, Env, Env) {
+pub(crate) fn envs() -> (Arc<MemoryFs>, Env, Env) {
     let fs = MemoryFs::new();
     let (one, other) = (Env::simulated(fs.clone(), 1), Env::simulated(fs.clone(), 2));
     (fs, one, other)
 }
 
-fn all(table: &OrderedTable) -> BTreeMap<Vec<u8>, Vec<u8>> {
+pub(crate) fn all(table: &OrderedTable) -> BTreeMap<Vec<u8>, Vec<u8>> {
     table.range(..).unwrap().map(|entry| entry.unwrap()).collect()
 }
 
-fn all_at(snapshot: &Snapshot, table: &OrderedTable) -> BTreeMap<Vec<u8>, Vec<u8>> {
+pub(crate) fn all_at(snapshot: &Snapshot, table: &OrderedTable) -> BTreeMap<Vec<u8>, Vec<u8>> {
     snapshot.range(table, ..).unwrap().map(|entry| entry.unwrap()).collect()
 }
 
 /// The names of lists, trees and value files.
-fn files(fs: &dyn FileSystem) -> usize {
+pub(crate) fn files(fs: &dyn FileSystem) -> usize {
     let is_file = |name: &String| [".list", ".tree", ".values"].iter().any(|kind| name.ends_with(kind));
     fs.list(Path::new(DIR)).unwrap().iter().filter(|name| is_file(name)).count()
 }
 
-fn leases(fs: &dyn FileSystem) -> usize {
+pub(crate) fn leases(fs: &dyn FileSystem) -> usize {
     fs.list(&Path::new(DIR).join("readers")).map_or(0, |names| names.len())
 }
 
 /// Lets background work remove what it may.
-fn come_to_rest(env: &Env, db: &Database) {
+pub(crate) fn come_to_rest(env: &Env, db: &Database) {
     db.wait_until_idle().unwrap();
     for _ in 0..40 {
         env.jobs.advance(Duration::from_millis(500));
@@ -55,7 +55,7 @@ fn come_to_rest(env: &Env, db: &Database) {
     }
 }
 
-fn fill(table: &OrderedTable, stamp: u32) {
+pub(crate) fn fill(table: &OrderedTable, stamp: u32) {
     for key in 0..400u32 {
         table.put(key.to_be_bytes(), format!("value {stamp} of {key}, which is not short")).unwrap();
     }

@@ -43,6 +43,6 @@ pub(crate) use page::Page;
 pub use search::{Lookup, Search};
 pub use size::ListSize;
 pub use store::{FileKind, FileMeta, ListOptions, ListStore, ResidentLimit};
-pub use trash::{Leaving, Trash};
+pub use trash::{Leaving, Strangers, Trash};
 pub use verify::ListReport;
 pub use writer::ListWriter;

@@ -14,7 +14,7 @@ use forebay_env::sync::atomic::{AtomicBool, Ordering};
 use forebay_env::{Access, FileSystem};
 
 use super::disk::DiskUse;
-use crate::leases::{Leases, Place};
+use crate::leases::{Held, Leases, Place};
 
 /// A file that is to be removed.
 #[derive(Debug)]
@@ -46,6 +46,46 @@ impl From<PathBuf> for Leaving {
     }
 }
 
+/// How far the manifest is.
+#[derive(Clone, Copy, Debug, Default)]
+struct Progress {
+    now: Place,
+    /// How far it was when it was opened.
+    opened: Place,
+    /// How far somebody had read by then, if that is further: edits that were lost.
+    lost: Place,
+}
+
+impl Progress {
+    /// What a lease at a place stands for. Whoever has read edits that were lost needs files that nothing tells of, until
+    /// the lease is moved.
+    fn trusted(&self, place: Place) -> Place {
+        let is_ahead = place > self.now || place > self.opened && place <= self.lost;
+        if is_ahead { Place::default() } else { place }
+    }
+}
+
+/// Who may read the files whom this process's versions know nothing of, as it was found a moment ago.
+#[derive(Clone, Copy, Debug)]
+pub struct Strangers {
+    /// The least place that a reader of another process is at; `None` where there is none.
+    least: Option<Place>,
+    /// Whether somebody has opened the directory earlier in this process.
+    is_second: bool,
+}
+
+impl Strangers {
+    /// Whether there is anybody. Files may lose their names under them, but no byte.
+    pub fn is_any(&self) -> bool {
+        !planted::is("files-cut-under-readers") && (self.is_second || self.least.is_some())
+    }
+
+    /// Whether some reader of another process may need what the manifest named before that place.
+    fn need(&self, since: Place) -> bool {
+        self.least.is_some_and(|least| least < since)
+    }
+}
+
 /// What is given back of a file at one go.
 const PIECE_BYTES: u64 = 4 << 20;
 
@@ -59,8 +99,7 @@ pub struct Trash {
     opener: Option<Arc<Opener>>,
     /// Who may read what waits in other processes.
     leases: Option<Leases>,
-    /// How far the manifest is.
-    place: Mutex<Place>,
+    manifest: Mutex<Progress>,
     /// Whether the oldest that waits was found to be needed by a reader of another process.
     is_held: AtomicBool,
     /// Whether it is a reader's, which removes nothing.
@@ -83,30 +122,37 @@ impl Trash {
         self.leases.as_ref()
     }
 
+    /// Notes how far the manifest is at an opening, before anything is added.
+    pub fn begin(&self, place: Place) {
+        let read = self.leases.as_ref().map(Leases::held).unwrap_or_default();
+        let lost = read.iter().map(|held| held.place).filter(|&read| read > place).max().unwrap_or_default();
+        *self.manifest.lock() = Progress { now: place, opened: place, lost };
+    }
+
     /// Notes how far the manifest is, durably: what is added from now on is named no more from there.
     pub fn reach(&self, place: Place) {
-        let mut at = self.place.lock();
-        debug_assert!(*at <= place, "manifests go on: {place:?} after {at:?}");
-        *at = place;
+        let mut manifest = self.manifest.lock();
+        debug_assert!(manifest.now <= place, "manifests go on: {place:?} after {manifest:?}");
+        manifest.now = place;
     }
 
-    /// Whether somebody may read the directory's files whom this process's versions know nothing of: who opened it
-    /// earlier here, or holds a lease. They may lose their names, but no byte.
-    pub fn has_strangers(&self) -> bool {
-        let is_planted = planted::is("files-cut-under-readers");
-        let is_second = || self.opener.as_ref().is_some_and(|opener| opener.is_second());
-        !is_planted && (is_second() || self.least().is_some())
+    /// The leases that are held, at the places that they stand for.
+    fn held(&self) -> Vec<Held> {
+        let held = self.leases.as_ref().map(Leases::held).unwrap_or_default();
+        let manifest = *self.manifest.lock();
+        held.into_iter().map(|held| Held { place: manifest.trusted(held.place), ..held }).collect()
     }
 
-    /// The least place that a reader of another process is at.
-    fn least(&self) -> Option<Place> {
-        self.leases.as_ref().and_then(Leases::least)
+    /// Looks who may read the directory's files. It lists a folder, and asks for the lock of each lease.
+    pub fn strangers(&self) -> Strangers {
+        let is_second = self.opener.as_ref().is_some_and(|opener| opener.is_second());
+        Strangers { least: self.held().iter().map(|held| held.place).min(), is_second }
     }
 
     /// Whether some reader of another process may need what the manifest named before where it is now.
     pub fn is_needed(&self) -> bool {
-        let at = *self.place.lock();
-        self.least().is_some_and(|least| least < at)
+        let strangers = self.strangers();
+        strangers.need(self.manifest.lock().now)
     }
 
     /// Adds a file that nobody of this process reads any more.
@@ -117,16 +163,25 @@ impl Trash {
         }
         // Under the lock, so that all stand in their order.
         let mut waiting = self.waiting.lock();
-        let since = *self.place.lock();
+        let since = self.manifest.lock().now;
         waiting.push_back(Leaving { since, ..file });
     }
 
     /// Removes a file, now or, where that fails or somebody may need it, when the trash is emptied later.
     pub fn remove(&self, fs: &dyn FileSystem, file: impl Into<Leaving>) {
-        if self.is_readers || self.is_needed() {
+        if self.is_readers {
             return self.add(file);
         }
-        self.try_to_remove(fs, file.into());
+        self.remove_beside(&self.strangers(), fs, file);
+    }
+
+    /// The same, where it was looked who is there after the manifest had let it go.
+    pub fn remove_beside(&self, strangers: &Strangers, fs: &dyn FileSystem, file: impl Into<Leaving>) {
+        let now = self.manifest.lock().now;
+        match strangers.need(now) {
+            true => self.add(file),
+            false => _ = self.try_to_remove(fs, file.into()),
+        }
     }
 
     /// The same of a file that no manifest has named: nobody can need it.
@@ -162,15 +217,14 @@ impl Trash {
             self.is_held.store(false, Ordering::Relaxed);
             return false;
         };
-        let least = self.least();
-        let is_held = least.is_some_and(|least| least < oldest.since);
+        let strangers = self.strangers();
+        let is_held = strangers.need(oldest.since);
         self.is_held.store(is_held, Ordering::Relaxed);
         if is_held {
             self.waiting.lock().push_front(oldest);
             return false;
         }
-        let is_alone = least.is_none() && !self.has_strangers();
-        if is_alone && fs.shorten(&oldest.path, PIECE_BYTES).unwrap_or(false) {
+        if !strangers.is_any() && fs.shorten(&oldest.path, PIECE_BYTES).unwrap_or(false) {
             self.waiting.lock().push_front(oldest);
             return true;
         }
@@ -185,7 +239,7 @@ impl Trash {
             return false;
         };
         drop(waiting);
-        let least = self.least().unwrap_or(last);
+        let least = self.strangers().least.unwrap_or(last);
         waiting = self.waiting.lock();
         // What is in no order goes with what is before it, later.
         let going = waiting.iter().take_while(|file| file.since <= least).count();
@@ -199,21 +253,28 @@ impl Trash {
         any
     }
 
-    /// The readers of other processes, and how many bytes of what waits each of them may need.
-    pub fn held_by_readers(&self, fs: &dyn FileSystem) -> Vec<(u64, u64)> {
-        let held = self.leases.as_ref().map(Leases::held).unwrap_or_default();
+    /// The leases of other processes, and how many bytes of what waits each of them may need.
+    pub fn held_by_readers(&self, fs: &dyn FileSystem) -> Vec<(Held, u64)> {
+        let held = self.held();
         if held.is_empty() {
             return Vec::new();
         }
-        let waiting: Vec<(PathBuf, Place)> =
-            self.waiting.lock().iter().map(|file| (file.path.clone(), file.since)).collect();
-        let bytes_of = |path: &PathBuf| fs.open_read(path, Access::Buffered).and_then(|file| file.len());
-        let sized: Vec<(u64, Place)> =
-            waiting.iter().map(|(path, since)| (bytes_of(path).unwrap_or(0), *since)).collect();
+        // The lengths of most are known. Of others, such as segments, they are asked for without the lock.
+        let of = |file: &Leaving| match &file.counted {
+            Some((_, bytes)) => (Ok(*bytes), file.since),
+            None => (Err(file.path.clone()), file.since),
+        };
+        let waiting: Vec<(Result<u64, PathBuf>, Place)> = self.waiting.lock().iter().map(of).collect();
+        let ask = |path: PathBuf| fs.open_read(&path, Access::Buffered).and_then(|file| file.len());
+        let sized: Vec<(u64, Place)> = waiting
+            .into_iter()
+            .map(|(bytes, since)| (bytes.unwrap_or_else(|path| ask(path).unwrap_or(0)), since))
+            .collect();
+        let needed = |place: Place| sized.iter().filter(move |(_, since)| place < *since);
         held.into_iter()
-            .map(|reader| {
-                let needed = sized.iter().filter(|(_, since)| reader.place < *since);
-                (reader.process, needed.map(|(bytes, _)| bytes).sum())
+            .map(|held| {
+                let bytes = needed(held.place).map(|(bytes, _)| bytes).sum();
+                (held, bytes)
             })
             .collect()
     }
@@ -249,16 +310,16 @@ mod tests {
         // Another of the same files.
         let other: Arc<dyn FileSystem> = RealFs::new();
         let trash = of(&other, &dir);
-        assert!(trash.has_strangers());
+        assert!(trash.strangers().is_any());
         let link = dir.with_extension("link");
         std::os::unix::fs::symlink(&dir, &link).unwrap();
-        assert!(of(&real, &link).has_strangers(), "by another name");
+        assert!(of(&real, &link).strangers().is_any(), "by another name");
         fs.remove(&link).unwrap();
         trash.add(dir.join("long"));
         assert!(trash.remove_some(fs) && !fs.exists(&dir.join("long")).unwrap());
         assert_eq!(read.len().unwrap(), 2 * PIECE_BYTES);
         drop(first);
-        assert!(!trash.has_strangers());
+        assert!(!trash.strangers().is_any());
         fs.remove_dir(&dir).unwrap();
     }
 
@@ -318,7 +379,9 @@ mod tests {
         assert!(trash.empty(&*fs) && trash.is_held());
         assert_eq!(there(), ["b", "c"]);
         assert!(!trash.empty(&*fs));
-        assert_eq!(trash.held_by_readers(&*fs), [(u64::from(forebay_env::process::id()), 20)]);
+        let held = trash.held_by_readers(&*fs);
+        assert_eq!((held.len(), held[0].1), (1, 20));
+        assert_eq!(held[0].0.process, u64::from(forebay_env::process::id()));
         lease.move_to(place(20)).unwrap();
         assert!(trash.remove_some(&*fs) && !trash.is_held());
         assert_eq!(there(), ["c"]);
@@ -329,6 +392,39 @@ mod tests {
         assert_eq!(there(), ["e"]);
         drop(lease);
         assert!(trash.remove_some(&*fs) && there().is_empty());
+    }
+
+    /// A reader had read an edit that could not be made durable. What it was told of was removed at the next opening, and
+    /// once other edits had got that far all that it read.
+    #[test]
+    fn who_has_read_what_was_lost_needs_everything_until_it_has_looked_again() {
+        let fs: Arc<dyn FileSystem> = MemoryFs::new();
+        let dir = std::path::Path::new("/db");
+        fs.create_dir_all(dir).unwrap();
+        let (trash, place) = (of(&fs, dir), |bytes| Place { manifest: 1, bytes });
+        let (lease, other) = (Lease::take(&fs, dir, &|| 1).unwrap(), Lease::take(&fs, dir, &|| 2).unwrap());
+        lease.move_to(place(30)).unwrap();
+        other.move_to(place(10)).unwrap();
+        trash.begin(place(10));
+        for (name, end) in [("a", 20), ("b", 30), ("c", 40)] {
+            assert!(trash.is_needed(), "{end}");
+            make(&*fs, &dir.join(name), 10).unwrap();
+            trash.reach(place(end));
+            other.move_to(place(end)).unwrap();
+            trash.remove(&*fs, dir.join(name));
+            assert!(!trash.empty(&*fs) && trash.is_held(), "{end}");
+        }
+        assert_eq!(trash.held_by_readers(&*fs).iter().map(|(_, bytes)| bytes).sum::<u64>(), 30);
+        lease.move_to(place(20)).unwrap();
+        assert!(!trash.empty(&*fs), "it may be where it was, or have looked again");
+        lease.move_to(place(40)).unwrap();
+        assert!(trash.empty(&*fs) && fs.list(dir).unwrap().is_empty());
+        // Of what is not noted as durable yet nobody knows whether it will be.
+        lease.move_to(place(50)).unwrap();
+        assert!(trash.is_needed());
+        trash.reach(place(50));
+        other.move_to(place(50)).unwrap();
+        assert!(!trash.is_needed());
     }
 
     #[test]

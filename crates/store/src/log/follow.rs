@@ -12,7 +12,7 @@ use std::sync::Arc;
 use forebay_base::{Error, Result};
 use forebay_env::{Access, Appender};
 
-use super::frame::{HEADER_BYTES, append_frame, end_of, frame_bytes, walk};
+use super::frame::{HEADER_BYTES, Header, append_frame, end_of, frame_bytes, walk};
 use super::frames::Frames;
 use super::recover::{Frame, LogFiles, placed};
 use crate::buffer::{ArenaPool, RangeDelete, WriteBuffer};
@@ -39,6 +39,8 @@ pub struct LogTail {
     fixed: Option<Arc<WriteBuffer>>,
     /// Where the last frame stands, and its header.
     last: Option<(usize, [u8; HEADER_BYTES])>,
+    /// The highest number that was durable, as the frames tell.
+    durable: u64,
     growing: Option<Growing>,
     full: Vec<Growing>,
 }
@@ -52,6 +54,7 @@ impl LogTail {
             next: last_sequence.max(flushed.1) + 1,
             fixed: None,
             last: None,
+            durable: 0,
             growing: None,
             full: Vec::new(),
         };
@@ -69,6 +72,7 @@ impl LogTail {
                 let head = buffer.bytes().get(at..at + HEADER_BYTES)?;
                 Some((at, head.try_into().ok()?))
             });
+            tail.durable = tail.last.map_or(0, |(_, head)| Header::fields(&head).watermark);
         }
         tail
     }
@@ -76,6 +80,11 @@ impl LogTail {
     /// The number of the last record that was read.
     pub fn last_sequence(&self) -> u64 {
         self.next - 1
+    }
+
+    /// The highest number of which the frames say that it survives a power loss.
+    pub fn durable_sequence(&self) -> u64 {
+        self.durable
     }
 
     /// The buffers that were read since opening and are not flushed, newest first; the first of them may grow.
@@ -197,6 +206,7 @@ impl LogTail {
         self.growing = Some(growing);
         (self.segment, self.at, self.last) = (id, frame.header.end(at), Some((at, head)));
         self.next += u64::from(frame.header.records);
+        self.durable = self.durable.max(frame.header.watermark);
         Ok(())
     }
 

@@ -90,7 +90,7 @@ impl Header {
         is_sound.then_some(payload)
     }
 
-    fn fields(bytes: &[u8]) -> Self {
+    pub(super) fn fields(bytes: &[u8]) -> Self {
         Self {
             payload_sum: u32_at(bytes, 4),
             payload_bytes: u32_at(bytes, 8),

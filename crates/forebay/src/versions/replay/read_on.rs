@@ -1,7 +1,7 @@
 //! Reading on in the manifest of another process: the edits that have come since, and what they change of references to
 //! files.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use forebay_base::Result;
@@ -43,12 +43,13 @@ impl Replay {
         self.counted.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// Forgets files that nothing refers to any more, and what tables were before.
-    pub(crate) fn forget_retired(&mut self, left: impl IntoIterator<Item = u64>) {
-        for id in left {
-            if self.files.get(&id).is_some_and(DataFile::is_retired) {
+    /// Forgets files that nothing refers to any more, of those that were let go of or of all, and what tables were before.
+    pub(crate) fn forget(&mut self, gone: Option<BTreeSet<u64>>, is_referred_to: impl Fn(u64) -> bool) {
+        match gone {
+            Some(gone) => gone.into_iter().filter(|id| !is_referred_to(*id)).for_each(|id| {
                 self.files.remove(&id);
-            }
+            }),
+            None => self.files.retain(|id, _| is_referred_to(*id)),
         }
         let kept = self.savepoints.values().flat_map(|savepoint| savepoint.tables.iter());
         let kin = kept.chain(self.tables.iter()).map(|(id, table)| (*id, Arc::clone(table)));

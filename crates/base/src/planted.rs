@@ -46,6 +46,12 @@ pub const BUGS: &[Bug] = &[
         "the housekeeper does not sync the log",
     ),
     bug(
+        "batch-applied-twice",
+        Seeds,
+        "a follower has each commit once",
+        "a follower applies again what a stream tells again",
+    ),
+    bug(
         "change-skipped",
         Seeds,
         "what was committed can be followed",

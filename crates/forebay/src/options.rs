@@ -25,7 +25,7 @@ pub struct Options {
     pub(crate) log: bool,
     pub(crate) sync_interval: Duration,
     pub(crate) read_compaction_ratio: f64,
-    pub(crate) keep_changes_bytes: u64,
+    pub(crate) keep_changes_bytes: Option<u64>,
     pub(crate) open_files_max: Option<usize>,
     pub(crate) transaction_attempts: u32,
     pub(crate) transaction_read_bytes: Option<u64>,
@@ -35,6 +35,18 @@ pub struct Options {
     pub(crate) env: Option<Env>,
     /// Nobody's rest is taken for idle time, in which lists are merged that no limit asks for.
     pub(crate) is_never_idle: bool,
+    /// Who writes: its own, or another database's.
+    pub(crate) role: Role,
+}
+
+/// What a database is opened as.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Role {
+    /// One that takes writes.
+    #[default]
+    Own,
+    /// One that follows another, and takes nothing else.
+    Follower,
 }
 
 impl Default for Options {
@@ -51,7 +63,7 @@ impl Default for Options {
             log: true,
             sync_interval: Duration::from_millis(100),
             read_compaction_ratio: 8.0,
-            keep_changes_bytes: 0,
+            keep_changes_bytes: None,
             open_files_max: None,
             transaction_attempts: TRANSACTION_ATTEMPTS,
             transaction_read_bytes: None,
@@ -60,6 +72,7 @@ impl Default for Options {
             salvage: false,
             env: None,
             is_never_idle: false,
+            role: Role::Own,
         }
     }
 }
@@ -236,10 +249,11 @@ impl Options {
 
     /// How much of the log is kept for [`Database::changes`](crate::Database::changes) once tables no longer need it.
     /// It is kept by whole segments, each as long as a write buffer at most, and the oldest go first; so give a few
-    /// times the size of a write buffer. 0 by default: then only the newest changes are there, those that are not in
-    /// lists yet. Kept segments survive restarts, as far as the next opening asks for as much.
+    /// times the size of a write buffer. With 0 only the newest changes are there, those that are not in lists yet: that
+    /// is how a database begins. The database keeps this number: openings that say none leave it as it is, and
+    /// [`Database::keep_changes`](crate::Database::keep_changes) changes it in use.
     pub fn keep_changes(mut self, bytes: u64) -> Self {
-        self.keep_changes_bytes = bytes;
+        self.keep_changes_bytes = Some(bytes);
         self
     }
 
@@ -308,6 +322,12 @@ impl Options {
     /// For a database to which more may come, however long nothing does.
     pub(crate) fn never_idle(mut self) -> Self {
         self.is_never_idle = true;
+        self
+    }
+
+    /// For a database that follows another.
+    pub(crate) fn following(mut self) -> Self {
+        self.role = Role::Follower;
         self
     }
 

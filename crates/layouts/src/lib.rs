@@ -21,7 +21,7 @@ pub mod wb_tree;
 pub use files::{DataFile, FileReport, ResidentBudget, Source, Store, Trees, WeakFile};
 pub use forebay_buffer_tree::{Place, Portion, ReadTerms};
 pub use options::{FILTER_BITS_MAX, Layout, TableOptions, milliseconds_of};
-pub use registry::{alter, convert, empty, restore, simulated};
+pub use registry::{alter, convert, empty, read_options, restore, simulated};
 pub use reorder_target::ReorderTarget;
 pub use rule::{Filter, Keep, Life, Rule, RuleName, TableRule, answered};
 pub use seam::{

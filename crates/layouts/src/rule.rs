@@ -12,7 +12,7 @@ use forebay_store::ValueFiles;
 use crate::stored_rule::StoredRule;
 
 /// Which rule a table has, as the manifest keeps it.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum RuleName {
     /// The newest record of a key hides the others.
     #[default]

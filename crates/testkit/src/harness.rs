@@ -14,6 +14,7 @@ use forebay_env::Env;
 
 use crate::beside::Reader;
 use crate::check::View;
+use crate::following::Following;
 use crate::groups::{Groups, OWN_RECORDS_MAX};
 use crate::seen::{Kept, Shown, Time};
 use crate::{ASIDE, Config, Model, Op, Query, Tables, Wall, name_of};
@@ -59,6 +60,8 @@ pub struct Harness {
     pub(crate) reader: Option<Reader>,
     /// Checkpoints that are not compared yet.
     pub(crate) copies: Vec<(PathBuf, Model)>,
+    /// A copy that follows.
+    pub(crate) following: Following,
     /// Handles of before the last times it was opened.
     pub(crate) stale: Vec<Tables>,
     /// Snapshots of then.
@@ -100,6 +103,7 @@ impl Harness {
             open: None,
             reader: None,
             copies: Vec::new(),
+            following: Following::default(),
             stale: Vec::new(),
             kept: Vec::new(),
             taken_at: BTreeMap::new(),
@@ -108,15 +112,6 @@ impl Harness {
             unknown_max: 0,
             slack_milliseconds: 0,
         }
-    }
-
-    /// One that is not open yet, of a copy that holds this; it knows of the clock what this one knows.
-    pub fn twin(&self, env: Env, dir: &Path, model: Model) -> Self {
-        let mut twin = Self::closed(env, self.config.clone(), dir);
-        (twin.model, twin.wall) = (model, self.wall.clone());
-        twin.unknown_max = self.unknown_max;
-        (twin.highest, twin.slack_milliseconds) = (self.highest, self.slack_milliseconds);
-        twin
     }
 
     /// Goes on in another environment: the machine was started anew. Call `open` then.

@@ -14,6 +14,7 @@ mod config;
 mod damaged;
 mod data;
 mod feed;
+mod following;
 mod generator;
 pub mod golden;
 mod groups;

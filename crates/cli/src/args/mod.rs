@@ -2,6 +2,7 @@
 
 pub(crate) mod key_list;
 pub(crate) mod key_range;
+pub(crate) mod moment;
 pub(crate) mod parse;
 
 use std::path::PathBuf;
@@ -66,7 +67,7 @@ pub(crate) struct Reading {
 pub(crate) struct Writing {
     #[command(flatten)]
     reading: Reading,
-    /// How much of the log to leave for `changes`; without it, what is in lists goes
+    /// How much of the log to leave for `changes` from now on, such as 1G; the database keeps this number
     #[arg(long, value_name = "SIZE", value_parser = sizes::parse)]
     keep_changes: Option<u64>,
 }

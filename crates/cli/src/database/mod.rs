@@ -25,7 +25,8 @@ pub(crate) enum Access {
     Create,
 }
 
-pub(crate) fn open(path: &Path, common: &Common, access: Access) -> Result<Database, Failure> {
+/// The options of a database that is opened for this.
+pub(crate) fn options(common: &Common, access: Access) -> Options {
     let mut options =
         Options::default().create_if_missing(access == Access::Create).read_only(access == Access::Read);
     options = options.log(common.log == LogUse::Usual);
@@ -35,6 +36,11 @@ pub(crate) fn open(path: &Path, common: &Common, access: Access) -> Result<Datab
     if let Some(bytes) = common.keep_changes {
         options = options.keep_changes(bytes);
     }
+    options
+}
+
+pub(crate) fn open(path: &Path, common: &Common, access: Access) -> Result<Database, Failure> {
+    let options = options(common, access);
     patiently(common, || Database::open(path, options.clone())).map_err(|error| match error {
         // Options are judged before the database is looked at, so the command line alone is at fault.
         Error::Invalid(reason) => Failure::Usage(reason),

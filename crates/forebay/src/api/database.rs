@@ -137,8 +137,8 @@ impl Database {
     /// which they were committed: batch by batch, whatever the layouts of their tables. 0 is for all that the log
     /// still has.
     ///
-    /// The log has what is not in lists yet, and beyond that as much as [`Options::keep_changes`] says. Where it does
-    /// not go back far enough, or a [rollback](Self::rollback) took back what may have been told, the error is
+    /// The log has what is not in lists yet, and beyond that as much as [`keep_changes`](Self::keep_changes) says.
+    /// Where it does not go back far enough, or a [rollback](Self::rollback) took back what may have been told, the error is
     /// [`Error::ChangesGone`]; the changes that are there when this is called stay for as long as the iterator lives.
     ///
     /// Entries of [`OrderedTable::ingest`](crate::OrderedTable::ingest) are not in the log, and so not among the
@@ -256,6 +256,7 @@ impl Database {
     /// into another order.
     pub fn rollback(&self, name: &str) -> Result<()> {
         refuse_guests()?;
+        self.engine.context.refuse_followers()?;
         let _alone = self.engine.declared.write();
         self.engine.history.rollback(name)
     }
@@ -392,10 +393,15 @@ impl Database {
         self.trim_segments()?;
         self.engine.versions.lists.trash.empty(&*self.engine.context.env.fs);
         let mut version_set = self.engine.versions.lock();
-        let told = version_set.keep_time(Duration::ZERO);
+        let (owed, told) = (version_set.tell_feed(), version_set.keep_time(Duration::ZERO));
         // It may stand in the manifest all the same, behind what `CURRENT` would say of it.
         if let Some(fatal) = self.engine.context.fatal() {
             return Err(fatal);
+        }
+        // The next opening says it, to which this one was not closed in order.
+        match owed {
+            Err(error) if error.is_no_space() => return Ok(()),
+            owed => owed?,
         }
         // Not for want of room: what was written is kept all the same.
         told.or_else(|error| if error.is_no_space() { Ok(()) } else { Err(error) })?;
@@ -461,6 +467,7 @@ impl Drop for Database {
 /// See [`Database::drop_table`].
 pub(crate) fn drop_table(engine: &Engine, name: &str) -> Result<()> {
     refuse_guests()?;
+    engine.context.refuse_followers()?;
     let version_set = engine.versions.lock();
     let state = engine.versions.state();
     let found = state.table_named(name).filter(|table| !table.is_hidden());
@@ -470,6 +477,12 @@ pub(crate) fn drop_table(engine: &Engine, name: &str) -> Result<()> {
 
 /// Drops the table of this number, if it is there. Returns whether it was.
 pub(crate) fn drop_numbered(engine: &Engine, id: u32) -> Result<bool> {
+    engine.context.refuse_followers()?;
+    drop_followed(engine, id)
+}
+
+/// The same, as the database does that this one follows.
+pub(crate) fn drop_followed(engine: &Engine, id: u32) -> Result<bool> {
     let version_set = engine.versions.lock();
     let state = engine.versions.state();
     let found = state.tables.get(&id).map(|table| drop_found(engine, version_set, table));

@@ -2,6 +2,7 @@
 //! by the rooms below.
 
 mod aggregator;
+mod applied;
 #[cfg(feature = "async")]
 mod asynchronous;
 mod backups;
@@ -14,12 +15,14 @@ mod database;
 mod declared;
 mod description;
 mod expiry;
+mod follower;
 mod group_files;
 mod key_bounds;
 mod lent;
 mod merge_rule;
 mod positions;
 mod reader;
+mod replication;
 mod rescue;
 mod scan;
 mod snapshot;
@@ -29,6 +32,7 @@ mod transaction;
 mod windows;
 
 pub use aggregator::{Aggregator, AggregatorScan, AggregatorSnapshot};
+pub use applied::{Applied, StreamEnd, Until};
 pub use backups::{Backup, Backups, Taken};
 pub use batch::Batch;
 pub use builder::{Aggregating, TableBuilder};
@@ -37,11 +41,13 @@ pub use columns::ColumnScan;
 pub use cube::{Cube, CubeBatch, CubeBuilder, CubeScan, CubeSnapshot};
 pub use database::Database;
 pub use description::{Description, TableDescription};
+pub use follower::Follower;
 pub use group_files::GroupFiles;
 pub use key_bounds::KeyBounds;
 pub use merge_rule::MergeRule;
 pub(crate) use merge_rule::Operands;
 pub use positions::Scanned;
+pub use replication::ChangeServer;
 pub use rescue::{Rescue, RescueReport, RescuedTable};
 pub use scan::Scan;
 pub use snapshot::Snapshot;

@@ -47,6 +47,8 @@ pub(crate) struct Context {
     pub(crate) health: Health,
     /// Whether tables keep records in memory, which is then shared otherwise.
     pub(crate) keeps_records: AtomicBool,
+    /// Whether it takes in what another database has committed, and nothing else.
+    pub(crate) follows: AtomicBool,
     /// Where others may write, until the database is closed.
     pub(crate) lease: Option<Lease>,
     /// What readers in other processes are told that ask for numbers.
@@ -103,6 +105,17 @@ impl Context {
     /// Why nothing can be written any more, if so: a failed sync, or a background panic.
     pub(crate) fn fatal(&self) -> Option<Error> {
         self.log.as_ref().and_then(Log::poisoned).map(Error::Poisoned)
+    }
+
+    /// Refuses what only a database that takes writes of its own can do.
+    pub(crate) fn refuse_followers(&self) -> Result<()> {
+        match self.follows.load(Ordering::Acquire) {
+            false => Ok(()),
+            true => Err(Error::invalid(
+                "the database follows another one, and takes nothing else; write to that one, or promote this one: open it \
+                 as a database",
+            )),
+        }
     }
 
     /// The reason why nothing can be written any more, if there is one.

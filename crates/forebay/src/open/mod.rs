@@ -9,6 +9,7 @@ mod destroy;
 mod dump;
 mod enter;
 mod evidence;
+mod feed;
 mod found;
 mod read_back;
 mod refresh;
@@ -28,13 +29,13 @@ use forebay_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use forebay_env::{Env, FileLock, FileSystem, SteadyClock};
 use forebay_store::log::recover::{Extent, LogFiles};
 use forebay_store::log::{Log, PreparedSegment, Writes};
-use forebay_store::manifest::{AppendError, Change, Edit, Manifest, Superblock};
+use forebay_store::manifest::{AppendError, Change, Edit, Feed, Manifest, Superblock};
 use forebay_store::salvage::Gaps;
 use forebay_store::{Lease, Metrics, WriteBuffer, names};
 
 use crate::context::{CLOSED, Context, Health};
 use crate::engine::Engine;
-use crate::options::Options;
+use crate::options::{Options, Role};
 use crate::pool::Limit;
 use crate::versions::{Replay, RetainedSegment, Retired, State, VersionSet, Versions};
 
@@ -45,6 +46,7 @@ pub use dump::{Dumped, DumpedEntry};
 use enter::of_path;
 pub(crate) use enter::{Hold, enter};
 pub(crate) use evidence::{Evidence, live_files};
+use feed::take_up_feed;
 use found::{Found, Looking, look};
 pub(crate) use read_back::{ReadBack, Reader, SURPLUS_BUFFERS, load_buffer};
 pub(crate) use refresh::Follower;
@@ -131,7 +133,7 @@ fn read(
     let (reader, durable, keeps_records) = (found.reader(&looking), found.durable, found.keeps_records);
     let Found { superblock, closed, manifest, mut replay, listing, live, mut read, retained, pool, .. } =
         found;
-    let (mut followed, mut log, mut active) = (None, None, WriteBuffer::never_filled());
+    let (mut followed, mut log, mut active, mut owed) = (None, None, WriteBuffer::never_filled(), None);
     let manifest = if options.read_only {
         limit.note_log(pool.held_bytes());
         followed = manifest.filter(|_| lease.is_some());
@@ -145,19 +147,19 @@ fn read(
         clear_away(fs, dir, &trash, &listing, &live, needed, manifest.id())?;
         superblock.keep_spare(fs, dir)?;
         take_over(&reader, &mut replay, &mut manifest, &mut read, is_noted)?;
-        let (begun, first) = begin(&reader, &replay, &superblock, read.recovered.last_sequence)?;
+        let last = read.recovered.last_sequence;
+        owed = take_up_feed(&reader, &superblock, &mut replay, &mut manifest, last)?;
+        let (begun, first) = begin(&reader, &replay, &superblock, last)?;
         (log, active) = (Some(begun), first);
         manifest.keep_tail();
         Some(manifest)
     };
     let last_sequence = read.recovered.last_sequence;
     let (sealed, pending): (Vec<_>, _) = (read.buffers.into_iter().rev().collect(), read.pending);
-    let version_set = version_set_of(&replay, retained, manifest);
+    let version_set = version_set_of(&replay, retained, manifest, owed);
     let (tables, lists, trees) = (replay.tables.clone(), replay.lists.clone(), replay.trees.clone());
-    let mut follower = match followed {
-        Some(manifest) => Some(Follower::new(manifest, replay, clock, sealed.clone(), last_sequence)?),
-        None => None,
-    };
+    let follow = |manifest| Follower::new(manifest, replay, clock, sealed.clone(), last_sequence);
+    let mut follower = followed.map(follow).transpose()?;
     let state = State { active, sealed, tables, frozen: BTreeSet::new(), is_frozen: false };
     let context = Context {
         dir: dir.to_path_buf(),
@@ -170,6 +172,7 @@ fn read(
         serial: SERIAL.fetch_add(1, Ordering::Relaxed),
         closing: AtomicBool::new(false),
         keeps_records: AtomicBool::new(keeps_records),
+        follows: AtomicBool::new(options.role == Role::Follower),
         health: Health::new(options.compactors()),
         lease,
         answer: OnceLock::new(),
@@ -178,8 +181,7 @@ fn read(
         options,
         limit,
     };
-    let versions = Versions::new(Arc::new(context), version_set, state, lists, trees);
-    let engine = Arc::new(Engine::new(versions));
+    let engine = Arc::new(Engine::new(Versions::new(Arc::new(context), version_set, state, lists, trees)));
     begin_to_share(&engine);
     // So that what is seen was the case at one moment.
     follower.iter_mut().try_for_each(|follower| follower.refresh(&engine).map(drop))?;
@@ -281,6 +283,7 @@ fn version_set_of(
     replay: &Replay,
     retained: BTreeMap<u64, RetainedSegment>,
     manifest: Option<Manifest>,
+    owed_feed: Option<Feed>,
 ) -> VersionSet {
     let mut version_set = VersionSet {
         manifest,
@@ -295,6 +298,8 @@ fn version_set_of(
         rollbacks: 0,
         rolled_back: replay.rolled_back,
         clock_milliseconds: replay.clock_milliseconds,
+        feed: replay.feed.clone(),
+        owed_feed,
     };
     for table in replay.tables.values() {
         version_set.refer(table.version.files().into_iter().map(|file| (file, 1)).collect());

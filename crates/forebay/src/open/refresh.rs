@@ -236,6 +236,7 @@ impl Follower {
         (version_set.log, version_set.rolled_back) = (self.replay.log, self.replay.rolled_back);
         version_set.next_table = self.replay.next_table;
         version_set.clock_milliseconds = self.replay.clock_milliseconds;
+        version_set.feed = self.replay.feed.clone();
         // Also of a file that was met once more: whoever reads it may have the other object.
         let gone: Vec<DataFile> = references
             .iter()

@@ -18,6 +18,7 @@ type Entries = Box<dyn Iterator<Item = Result<Entry>> + Send>;
 impl Relayout {
     /// Brings in entries whose keys ascend: all of them or, on error or in a crash, none. Returns how many.
     pub(crate) fn ingest(&self, id: u32, entries: Entries) -> Result<u64> {
+        self.context.refuse_followers()?;
         self.space.wait_for_space(id)?;
         let table = Arc::clone(self.versions.view().table(id)?);
         table.rule()?;

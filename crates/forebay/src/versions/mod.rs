@@ -5,6 +5,7 @@
 //! under write locks held for an assignment. The order of locks is that of [`Rank`](forebay_env::sync::Rank).
 
 mod aside;
+mod feed;
 mod followers;
 mod pins;
 mod reads;
@@ -21,7 +22,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use forebay_base::{Error, Result};
-use forebay_env::sync::atomic::{AtomicU64, Ordering};
+use forebay_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use forebay_env::sync::{Mutex, Rank, RwLock, Striped};
 use forebay_layouts::{Trees, value_use};
 use forebay_store::list::ListStore;
@@ -69,6 +70,8 @@ pub(crate) struct Versions {
     inherited_bytes: AtomicU64,
     /// Bytes of records that tables keep in memory and files do not have.
     resident_bytes: AtomicU64,
+    /// Whether something is still to be said of the feed: see [`VersionSet::owed_feed`].
+    owes_feed: AtomicBool,
 }
 
 impl Versions {
@@ -82,6 +85,7 @@ impl Versions {
         debug_assert!(state.has_buffers_in_order(), "write buffers are read back newest first");
         let state = Arc::new(state);
         Self {
+            owes_feed: AtomicBool::new(version_set.owed_feed.is_some()),
             context,
             version_set: Mutex::ranked(Rank::VersionSet, version_set),
             state: Striped::new(|| RwLock::new(Arc::clone(&state))),

@@ -13,7 +13,7 @@ use forebay_env::Env;
 use forebay_env::fs::Opener;
 use forebay_layouts::{DataFile, Store, TableOptions, Trees};
 use forebay_store::list::{FileMeta, FilterLevel, ListOptions, ListStore, ResidentLimit, Trash};
-use forebay_store::manifest::{self, Change, Edit, LogMark, TableEntry};
+use forebay_store::manifest::{self, Change, Edit, Feed, LogMark, TableEntry};
 use forebay_store::{Leases, Metrics, PageCache, ValueFiles};
 
 use crate::options::Options;
@@ -38,6 +38,7 @@ pub(crate) struct Replay {
     pub(crate) rolled_back: u64,
     /// It is no earlier than this, in milliseconds since 1970.
     pub(crate) clock_milliseconds: u64,
+    pub(crate) feed: Feed,
     pub(crate) next_table: u32,
     pub(crate) next_id: u64,
     /// How many parts more or fewer refer to files, where somebody reads on.
@@ -86,6 +87,7 @@ impl Replay {
             log: LogMark::default(),
             rolled_back: 0,
             clock_milliseconds: 0,
+            feed: Feed::default(),
             next_table: 1,
             next_id: 1,
             counted: None,
@@ -98,6 +100,7 @@ impl Replay {
                 self.log = snapshot.log;
                 self.rolled_back = snapshot.rolled_back;
                 self.clock_milliseconds = snapshot.clock_milliseconds;
+                self.feed = snapshot.feed;
                 self.next_table = snapshot.next_table;
                 self.next_id = snapshot.next_id;
                 snapshot.savepoints.into_iter().for_each(|kept| self.keep(kept));
@@ -125,6 +128,11 @@ impl Replay {
             Edit::Change(change) => self.change(change),
             Edit::Clock(milliseconds) => {
                 self.clock_milliseconds = self.clock_milliseconds.max(milliseconds);
+                Ok(())
+            }
+            Edit::Feed(feed, next_table) => {
+                self.feed = feed;
+                self.next_table = self.next_table.max(next_table);
                 Ok(())
             }
         }

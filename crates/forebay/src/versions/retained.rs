@@ -148,7 +148,7 @@ impl Versions {
         let mut version_set = self.lock();
         // What was in memory may have expired since, and then nothing came of reading it.
         let first_needed = self.state().first_needed();
-        let log = version_set.log_after(first_needed, None, self.context.options.keep_changes_bytes);
+        let log = version_set.log_after(first_needed, None, version_set.feed.keep_bytes);
         if log.kept > version_set.log.kept || log.low > version_set.log.low {
             version_set.append(&Edit::Change(Change { log: Some(log), ..Change::default() }))?;
             version_set.retain_segments(log, None);
@@ -224,7 +224,7 @@ impl VersionSetGuard<'_> {
         if let Some(buffer) = flushed {
             let (segment, bytes) = (buffer.segment(), buffer.len() as u64);
             let retained = RetainedSegment::new(lists, segment, self.log.flushed.1, bytes);
-            let is_kept = context.options.keep_changes_bytes > 0 && segment >= log.kept.0;
+            let is_kept = self.feed.keep_bytes > 0 && segment >= log.kept.0;
             if is_kept {
                 self.versions.give_back_reserve(segment, bytes);
             }

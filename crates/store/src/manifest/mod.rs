@@ -6,8 +6,10 @@
 
 mod current;
 mod edit;
+mod feed;
 mod follow;
 mod superblock;
+mod table;
 #[cfg(test)]
 mod tests;
 mod version;
@@ -26,9 +28,11 @@ use crate::metrics::Metrics;
 use crate::names;
 
 pub use current::{Closed, Current};
-pub use edit::{Change, Edit, LogMark, Rollback, Savepoint, Snapshot, TableEntry};
+pub use edit::{Change, Edit, LogMark, Rollback, Savepoint, Snapshot};
+pub use feed::{Feed, Line, Lineage};
 pub use follow::Followed;
 pub use superblock::Superblock;
+pub use table::TableEntry;
 
 /// There is room for this many more bytes of edits at least, also on a disk that has got full: some edits free room.
 const TAIL_BYTES: u64 = 64 << 10;

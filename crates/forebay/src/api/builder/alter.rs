@@ -23,7 +23,8 @@ impl<K> TableBuilder<K> {
     /// Refused are options that older records could not be read with: a time to live or values apart for a table that was
     /// made without, or none for one that has them, another time to live where operands are merged, and other filters
     /// for trees (layout `jungle`). Layouts are changed by [`Table::set_layout`](crate::Table::set_layout); rules and
-    /// compaction filters are given when a table is opened.
+    /// compaction filters are given when a table is opened. A [follower](crate::Follower) has the time to live that its
+    /// source has, and all else as it likes.
     ///
     /// ```
     /// # let env = forebay::env::Env::simulated(forebay::env::fs::MemoryFs::new(), 1);
@@ -43,6 +44,10 @@ impl<K> TableBuilder<K> {
                 "table `{}`: a compaction filter is given when the table is opened, and not altered",
                 self.name
             )));
+        }
+        if self.asked.time_to_live.is_some() {
+            // It decides what is written.
+            self.engine.context.refuse_followers()?;
         }
         self.engine.relayout.alter(&self.name, |table| {
             if self.rule.name != RuleName::None {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use forebay_base::Result;
 use forebay_layouts::DataFile;
-use forebay_store::manifest::{Edit, LogMark};
+use forebay_store::manifest::{Edit, Feed, LogMark};
 
 use super::Replay;
 use crate::versions::{TableState, Tables};
@@ -25,6 +25,7 @@ impl Replay {
             log: LogMark::default(),
             rolled_back: 0,
             clock_milliseconds: 0,
+            feed: Feed::default(),
             next_table: 1,
             next_id: 1,
             counted: None,
@@ -83,7 +84,7 @@ impl Replay {
                 self.finish()?;
                 self.count_savepoint(&name, 1);
             }
-            Edit::Clock(_) => self.apply(edit)?,
+            Edit::Clock(_) | Edit::Feed(..) => self.apply(edit)?,
             Edit::DropSavepoint(name) => {
                 self.count_savepoint(&name, -1);
                 self.savepoints.remove(&name);

@@ -60,6 +60,7 @@ impl VersionSetGuard<'_> {
             log: self.log,
             rolled_back: self.rolled_back,
             clock_milliseconds: self.clock_milliseconds,
+            feed: self.feed.clone(),
             tables: tables.collect(),
             savepoints: savepoints.collect(),
         }

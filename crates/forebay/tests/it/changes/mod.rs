@@ -1,7 +1,10 @@
 //! The feed of changes against a list of all that was committed.
 
+mod following;
 mod keeping;
+mod parted;
 mod rolled_back;
+mod to_a_moment;
 mod world;
 
 use forebay::{Database, Error, Layout};

@@ -458,6 +458,7 @@ impl Drop for Database {
             machines: Mutex::new(std::mem::take(&mut *self.machines.lock())),
             lock: Mutex::new(self.lock.lock().take()),
             made: self.made,
+            follower: Mutex::new(self.follower.lock().take()),
         });
         // Without a thread for it, it stays as it is: open.
         drop(context.env.jobs.fork("forebay-close", move || drop(ManuallyDrop::into_inner(rest))));

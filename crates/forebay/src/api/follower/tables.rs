@@ -189,7 +189,7 @@ impl Follower {
         }
         if options.time_to_live != table.options.time_to_live {
             let time_to_live = options.time_to_live;
-            engine.relayout.alter(&table.name, |before| TableOptions { time_to_live, ..*before })?;
+            engine.relayout.alter(&table.name, |table| Ok(TableOptions { time_to_live, ..table.options }))?;
         }
         Ok(true)
     }

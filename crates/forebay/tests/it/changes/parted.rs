@@ -591,20 +591,23 @@ fn a_source_that_is_behind_says_so() {
 /// What is asked may come from anybody: no more of it is read than a request has.
 #[test]
 fn a_request_without_end_is_not_read_to_its_end() {
-    struct Endless(usize);
+    struct Endless(Vec<u8>, usize);
     impl Read for Endless {
         fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
-            let begin = b"FBCHANGE";
             for byte in into.iter_mut() {
-                *byte = begin.get(self.0).copied().unwrap_or(0);
-                self.0 += 1;
+                *byte = self.0.get(self.1).copied().unwrap_or(0);
+                self.1 += 1;
             }
             Ok(into.len())
         }
     }
-    let mut endless = Endless(0);
+    // The head of a commit of four gibibytes.
+    let mut bytes = b"FBCHANGE\0\0\0\0\0\0\0\0\xff\xff\xff\xff\x03\0\0\0".to_vec();
+    let sum = forebay_base::checksum::checksum(u64::from_le_bytes(*b"FBCHANGE"), 8, &bytes[12..]);
+    bytes[8..12].copy_from_slice(&sum.to_le_bytes());
+    let mut endless = Endless(bytes, 0);
     assert!(requested_position(&mut endless).unwrap_err().is_corruption());
-    assert!(endless.0 < 200, "{} bytes were read", endless.0);
+    assert!(endless.1 < 200, "{} bytes were read", endless.1);
 }
 
 /// A time to live decides what is written, so a follower has its source's; all else is its own affair.

@@ -109,7 +109,8 @@ void forebay_table_options_free(forebay_table_options *options);
  */
 typedef void (*forebay_merge)(void *context, const void *key, size_t key_bytes, const void *newer, size_t newer_bytes,
                               const void *older, size_t older_bytes, forebay_output *out);
-/* The name is kept with the table, which opens with no other rule again: give its version with it, "append/1". */
+/* The name is kept with the table, which opens with no other rule again: give its version with it, "append/1".
+ * With the option merge_rule besides it is an error. */
 bool forebay_table_options_merge_rule(forebay_table_options *options, const char *name, forebay_merge merge,
                                       void *context, forebay_error **error);
 void forebay_output_append(forebay_output *out, const void *data, size_t bytes);
@@ -117,9 +118,10 @@ void forebay_output_append(forebay_output *out, const void *data, size_t bytes);
 /* ---- Pools: one memory and a few threads for many databases ---- */
 
 forebay_pool *forebay_pool_new(uint64_t memory_bytes, size_t threads, forebay_error **error);
-/* Databases that are opened with these options are in the pool: set neither memory nor background_threads besides. */
+/* Databases that are opened with these options are in the pool: set no memory, background_threads or background_rate
+ * besides. */
 bool forebay_options_set_pool(forebay_options *options, const forebay_pool *pool, forebay_error **error);
-/* How many bytes a second flushes and merges of all of them go through; 0 for no limit. */
+/* How many bytes a second flushes and merges of all of them go through: at least 65536, or 0 for no limit. */
 bool forebay_pool_set_background_rate(const forebay_pool *pool, uint64_t bytes_a_second, forebay_error **error);
 /* Who has what, as JSON, for forebay_free. */
 char *forebay_pool_stats(const forebay_pool *pool, forebay_error **error);
@@ -143,7 +145,7 @@ bool forebay_db_drop_table(forebay_db *db, const char *name, forebay_error **err
 
 /* Gives a table in use these options; those that are not set stay. */
 bool forebay_db_alter(forebay_db *db, const char *name, const forebay_table_options *options, forebay_error **error);
-/* Changes the option background_rate in use: bytes a second, 0 for no limit. */
+/* Changes the option background_rate in use: bytes a second, at least 65536, or 0 for no limit. */
 bool forebay_db_set_background_rate(forebay_db *db, uint64_t bytes_a_second, forebay_error **error);
 /* The time that counts for entries that expire, in milliseconds since 1970. */
 uint64_t forebay_db_unix_milliseconds(forebay_db *db);

@@ -19,6 +19,7 @@ pub(crate) struct Options(pub(crate) forebay::Options);
 pub(crate) struct TableOptions {
     set: Vec<Setting<TableBuilder>>,
     rule: Option<Rule>,
+    has_stored_rule: bool,
 }
 
 impl TableOptions {
@@ -31,6 +32,9 @@ impl TableOptions {
         }
     }
 }
+
+const TWO_RULES: &str =
+    "a table has one merge rule: the option merge_rule or forebay_table_options_merge_rule";
 
 /// What an option with its value does.
 type Setting<T> = Box<dyn Fn(T) -> T + Send + Sync>;
@@ -193,7 +197,13 @@ fallible! { ErrorOut<'_>;
     }
 
     fn forebay_table_options_set(options: &mut TableOptions, name: &str, value: &str) -> bool {
-        options.set.push(setting(TABLE, name, value)?);
+        let setting = setting(TABLE, name, value)?;
+        let is_rule = name.replace('-', "_") == "merge_rule";
+        if is_rule && options.rule.is_some() {
+            return Err(Error::invalid(TWO_RULES));
+        }
+        options.has_stored_rule |= is_rule;
+        options.set.push(setting);
         Ok(true)
     }
 
@@ -205,6 +215,9 @@ fallible! { ErrorOut<'_>;
     ) -> bool {
         if merge.is_none() {
             return Err(Error::invalid("merge is a null pointer"));
+        }
+        if options.has_stored_rule {
+            return Err(Error::invalid(TWO_RULES));
         }
         options.rule = Some(Rule { name: name.into(), merge, context: Context(context.expose_provenance()) });
         Ok(true)

@@ -10,7 +10,8 @@ use std::sync::Arc;
 use forebay_base::{Combine, Error, Result};
 
 /// A merge rule that is known wherever a table with it is opened. As text, which the command and C take:
-/// `append:DELIMITER`, `append`, `max`, `min` or `add`.
+/// `append:DELIMITER`, `append`, `max`, `min` or `add`; in a delimiter, which need not be text, `\n`, `\r`, `\t`,
+/// `\x` with two hexadecimal digits, and a backslash with another one or a quote, stand for one byte.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredRule {
     name: Arc<str>,
@@ -126,13 +127,39 @@ impl fmt::Display for StoredRule {
     }
 }
 
+/// What [`Display`](fmt::Display) has escaped, as it was.
+fn unescape(mut text: &[u8]) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    while let [first, rest @ ..] = text {
+        let (byte, rest) = match (first, rest) {
+            (b'\\', [b'n', rest @ ..]) => (b'\n', rest),
+            (b'\\', [b'r', rest @ ..]) => (b'\r', rest),
+            (b'\\', [b't', rest @ ..]) => (b'\t', rest),
+            (b'\\', [mark @ (b'\\' | b'\'' | b'"'), rest @ ..]) => (*mark, rest),
+            (b'\\', [b'x', high, low, rest @ ..]) => {
+                let digit = |digit: u8| char::from(digit).to_digit(16);
+                (((digit(*high)? << 4) | digit(*low)?) as u8, rest)
+            }
+            (b'\\', _) => return None,
+            (plain, rest) => (*plain, rest),
+        };
+        bytes.push(byte);
+        text = rest;
+    }
+    Some(bytes)
+}
+
 impl FromStr for StoredRule {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
         match (text, text.strip_prefix("append:")) {
             ("append", _) => Self::append(""),
-            (_, Some(delimiter)) => Self::append(delimiter),
+            (_, Some(delimiter)) => Self::append(unescape(delimiter.as_bytes()).ok_or_else(|| {
+                Error::invalid(format!(
+                    "`{text}` has a backslash before what it does not go with; give \\\\ for one, or \\n, \\r, \\t or \\x0a"
+                ))
+            })?),
             ("max", _) => Ok(Self::max()),
             ("min", _) => Ok(Self::min()),
             ("add", _) => Ok(Self::add()),
@@ -176,6 +203,17 @@ mod tests {
         assert!("most".parse::<StoredRule>().is_err());
         let shown = StoredRule::append("\n").unwrap().to_string();
         assert_eq!(shown, "append:\\n");
+    }
+
+    #[test]
+    fn what_is_shown_is_taken() {
+        for delimiter in [&b", "[..], b"\n\r\t", b"\\n", b"'\"", b"\xff\0\xe9"] {
+            let rule = StoredRule::append(delimiter).unwrap();
+            assert_eq!(rule.to_string().parse::<StoredRule>().unwrap(), rule);
+        }
+        for text in ["append:\\", "append:\\q", "append:\\x0", "append:\\xfg"] {
+            assert!(text.parse::<StoredRule>().is_err(), "{text}");
+        }
     }
 
     /// Operands are merged in whatever groups.

@@ -216,12 +216,7 @@ impl Generator {
             Kind::Scan => Op::Read(table, self.scan()),
             Kind::Iterate => Op::Read(table, Query::All),
             Kind::Snapshot => Op::Snapshot,
-            Kind::ReadSnapshot => match self.rng.below(4) {
-                0 => Op::ReadSnapshot(table, Query::Get(self.key())),
-                1 => Op::ReadSnapshot(table, self.multi_get()),
-                2 => Op::ReadSnapshot(table, self.scan()),
-                _ => Op::ReadSnapshot(table, Query::All),
-            },
+            Kind::ReadSnapshot => Op::ReadSnapshot(table, self.any_query()),
             Kind::DropSnapshot => Op::DropSnapshot,
             Kind::Sync => Op::Sync,
             Kind::Flush => Op::Flush,
@@ -273,6 +268,15 @@ impl Generator {
             Kind::Life => self.life(),
             Kind::Pieces => self.pieces(table),
             Kind::Rate => Op::Rate(draw_rate(&mut self.ranges)),
+        }
+    }
+
+    fn any_query(&mut self) -> Query {
+        match self.rng.below(4) {
+            0 => Query::Get(self.key()),
+            1 => self.multi_get(),
+            2 => self.scan(),
+            _ => Query::All,
         }
     }
 

@@ -115,6 +115,12 @@ static void stored_rules(forebay_db *db) {
     CHECK(!forebay_table_options_set(options, "merge_rule", "most", &error));
     CHECK(strstr(forebay_error_message(error), "append") != NULL);
     forebay_error_free(error);
+    error = NULL;
+    MUST(forebay_table_options_set(options, "merge-rule", "add", &error));
+    CHECK(!forebay_table_options_merge_rule(options, "join/1", join, NULL, &error));
+    CHECK(strstr(forebay_error_message(error), "one merge rule") != NULL);
+    forebay_error_free(error);
+    error = NULL;
     forebay_table_options_free(options);
 }
 

@@ -26,7 +26,7 @@ const PAUSES: usize = 50;
 ///
 /// The streams are what `changes --stream` writes. DB is new, or a checkpoint or a backup of the source that nothing has
 /// written to, or has followed before: then it goes on where it was, and what it has already is passed over. It can be
-/// read meanwhile by no other process. Any command that writes to it makes it a database of its own, which follows no more.
+/// read meanwhile. Any command that writes to it makes it a database of its own, which follows no more.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  forebay changes users.db --stream | forebay follow copy.db\n  \
     forebay follow copy.db monday.changes tuesday.changes\n  \
@@ -148,7 +148,11 @@ fn connect(
                 match applied.end {
                     StreamEnd::Reached | StreamEnd::Passed => return Ok(applied),
                     StreamEnd::Behind => {
-                        format!("the source at {address} is behind record {}", applied.position)
+                        format!(
+                            "the source at {address} is behind record {}, or has not heard yet which tables were made and \
+                             dropped by then",
+                            applied.position
+                        )
                     }
                     StreamEnd::Finished | StreamEnd::CutOff => String::new(),
                 }

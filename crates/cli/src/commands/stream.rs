@@ -5,6 +5,7 @@ use std::io;
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, Builder};
 use std::time::Duration;
 
@@ -53,8 +54,16 @@ pub(crate) fn run(path: &Path, since: u64, args: &StreamArgs, common: &Common) -
     let mut stream = db.stream_changes(since, io::stdout().lock()).map_err(of_output)?;
     stream.advance().map_err(of_output)?;
     if args.on {
+        let mut told = String::new();
         loop {
-            wait(&db)?;
+            wait();
+            match db.refresh() {
+                Err(error) if is_passing(&error) => tell_once(&error, &mut told),
+                seen => {
+                    seen?;
+                    told.clear();
+                }
+            }
             stream.advance_if_new().map_err(of_output)?;
         }
     }
@@ -70,10 +79,37 @@ pub(crate) fn with_host(address: &str) -> String {
     }
 }
 
-/// Waits a second, and sees what was written meanwhile.
-fn wait(db: &Database) -> Result<(), Error> {
+/// Waits a second.
+fn wait() {
     (0..PAUSES).for_each(|_| pause());
-    db.refresh().map(drop)
+}
+
+/// Whether looking again may mend it.
+fn is_passing(error: &Error) -> bool {
+    matches!(error, Error::Io { .. } | Error::TooManyFiles { .. }) && !error.is_not_found()
+}
+
+/// Tells what keeps this process from seeing what is new, unless that was told last.
+fn tell_once(error: &Error, told: &mut String) {
+    let reason = error.to_string();
+    if reason != *told {
+        tell!("forebay: {}; trying again", screen::message(&reason));
+        *told = reason;
+    }
+}
+
+/// Looks each second what is new, whoever follows: what the writer lets go of is not kept for this process.
+fn look_on(db: &Database, is_seen: &AtomicBool) {
+    let mut told = String::new();
+    loop {
+        let seen = db.refresh();
+        is_seen.store(seen.is_ok(), Ordering::Relaxed);
+        match seen {
+            Ok(_) => told.clear(),
+            Err(error) => tell_once(&error, &mut told),
+        }
+        wait();
+    }
 }
 
 fn listen(db: &Database, address: &str, common: &Common) -> Result<(), Failure> {
@@ -85,11 +121,14 @@ fn listen(db: &Database, address: &str, common: &Common) -> Result<(), Failure> 
     }
     // Each follower that is served has one.
     let place = Arc::new(());
+    let is_seen = &AtomicBool::new(true);
     thread::scope(|scope| {
+        let looking = Builder::new().spawn_scoped(scope, move || look_on(db, is_seen));
+        looking.map(drop).map_err(|error| Failure::work(format!("cannot look what is new: {error}")))?;
         for socket in listener.incoming() {
             // Without descriptors nobody comes in until somebody leaves.
             let Ok(socket) = socket else {
-                (0..PAUSES).for_each(|_| pause());
+                wait();
                 continue;
             };
             let from = socket.peer_addr().map_or_else(|_| "a follower".into(), |peer| peer.to_string());
@@ -100,7 +139,7 @@ fn listen(db: &Database, address: &str, common: &Common) -> Result<(), Failure> 
             let (taken, name) = (Arc::clone(&place), from.clone());
             let serving = Builder::new().spawn_scoped(scope, move || {
                 let _taken = taken;
-                if let Err(failure @ (Failure::Work(_) | Failure::Usage(_))) = serve(db, &socket) {
+                if let Err(failure @ (Failure::Work(_) | Failure::Usage(_))) = serve(db, is_seen, &socket) {
                     tell!("forebay: {name}: {}", screen::message(&failure.to_string()));
                 }
             });
@@ -108,20 +147,27 @@ fn listen(db: &Database, address: &str, common: &Common) -> Result<(), Failure> 
                 tell!("forebay: {from}: cannot be served: {error}");
             }
         }
-    });
-    Ok(())
+        Ok(())
+    })
 }
 
-fn serve(db: &Database, socket: &TcpStream) -> Result<(), Failure> {
+/// Serves a follower, for as long as it is seen what is new.
+fn serve(db: &Database, is_seen: &AtomicBool, socket: &TcpStream) -> Result<(), Failure> {
     let bounded = socket.set_read_timeout(Some(SILENCE_MAX));
     bounded
         .and_then(|()| socket.set_write_timeout(Some(SILENCE_MAX)))
         .map_err(|error| Failure::work(format!("the socket cannot have timeouts: {error}")))?;
     let position = requested_position(socket)?;
+    // It may have heard of more elsewhere, as a backup of just now has.
+    db.refresh()?;
     let mut stream = db.stream_changes(position, socket).map_err(of_output)?;
     loop {
         stream.advance().map_err(of_output)?;
-        wait(db)?;
+        wait();
+        if !is_seen.load(Ordering::Relaxed) {
+            // It comes again, and is told what there is then.
+            return Ok(());
+        }
     }
 }
 

@@ -116,6 +116,11 @@ fn a_follower_connects_and_goes_on_as_commits_come() {
         folder.ok(&format!("put db t {value} 1 --wait 30s"));
     }
     assert!(copy.wait().unwrap().success());
+    // Whoever comes with what the listener has not looked at yet is no stranger.
+    folder.ok("put db t d 1 --wait 30s");
+    folder.ok("backup db kept");
+    folder.ok("restore kept late");
+    folder.ok(&format!("follow late --connect {address} --until 4"));
     source.kill().unwrap();
     source.wait().unwrap();
     assert_eq!(folder.ok("scan copy t").lines().count(), 3);

@@ -32,7 +32,8 @@ pub enum StreamEnd {
     /// taken in time.
     Passed,
     /// The source has not come as far as the follower. Its own source may be gone, or far ahead; or it lost what the
-    /// follower has, and then it says so once it goes on.
+    /// follower has, and then it says so once it goes on. One that is a follower itself may also not have heard yet which
+    /// tables were made and dropped: it does so at the end of its round.
     Behind,
 }
 

@@ -15,6 +15,7 @@ use forebay_base::{Error, Order, Range, Result};
 
 use crate::api::KeyBounds;
 use crate::api::table::range_of;
+use crate::versions::View;
 use crate::{Batch, Cursor, OrderedTable, Table};
 
 /// A record batch ends once it has this many bytes, however few its rows are: offsets in it are 31-bit numbers.
@@ -143,7 +144,7 @@ impl Table {
     /// All entries as record batches, in the table's own order, as of now: see
     /// [`OrderedTable::scan_columns`].
     pub fn iter_columns(&self, rows_max: usize) -> Result<ColumnScan> {
-        ColumnScan::new(self, Range::all(), rows_max)
+        ColumnScan::new(self, self.engine.versions.view(), Range::all(), rows_max)
     }
 }
 
@@ -152,8 +153,8 @@ impl OrderedTable {
     /// A batch has at most so many rows, at least 1, and ends once it has 64 MiB. Device reads: those of
     /// [`range`](Self::range); each key and value is copied once.
     pub fn scan_columns(&self, bounds: impl KeyBounds, rows_max: usize) -> Result<ColumnScan> {
-        self.engine.versions.view().in_order(self.id())?;
-        ColumnScan::new(self, range_of(Order::Lexical, &bounds), rows_max)
+        let view = self.engine.versions.view().in_order(self.id())?;
+        ColumnScan::new(self, view, range_of(Order::Lexical, &bounds), rows_max)
     }
 }
 
@@ -163,20 +164,21 @@ pub struct ColumnScan {
     cursor: Cursor,
     schema: SchemaRef,
     rows_max: usize,
+    /// The cursor's entry is still to come: it had no room in the batch before.
+    is_held: bool,
     is_over: bool,
 }
 
 impl ColumnScan {
-    fn new(table: &Table, range: Range, rows_max: usize) -> Result<Self> {
+    fn new(table: &Table, view: View, range: Range, rows_max: usize) -> Result<Self> {
         if rows_max == 0 {
             return Err(Error::invalid("rows_max is 0; a record batch has at least one row"));
         }
-        let (versions, view) = (&table.engine.versions, table.engine.versions.view());
         view.table(table.id())?.rule()?;
-        let cursor = Cursor::new(versions, view, table.id(), range, Direction::Forward)?;
+        let cursor = Cursor::new(&table.engine.versions, view, table.id(), range, Direction::Forward)?;
         let column = |name| Field::new(name, DataType::Binary, false);
         let schema = Arc::new(Schema::new(vec![column("key"), column("value")]));
-        Ok(Self { cursor, schema, rows_max, is_over: false })
+        Ok(Self { cursor, schema, rows_max, is_held: false, is_over: false })
     }
 
     /// The schema of all batches.
@@ -186,23 +188,34 @@ impl ColumnScan {
 
     fn take(&mut self) -> Result<Option<RecordBatch>> {
         let (mut keys, mut values) = (BinaryBuilder::new(), BinaryBuilder::new());
-        let (mut rows, mut bytes) = (0, 0);
-        while rows < self.rows_max && bytes < BATCH_BYTES {
-            self.cursor.next()?;
+        let (mut rows, mut key_bytes, mut value_bytes) = (0, 0, 0);
+        while rows < self.rows_max && key_bytes + value_bytes < BATCH_BYTES {
+            if !std::mem::take(&mut self.is_held) {
+                self.cursor.next()?;
+            }
             let Some((key, value)) = self.cursor.entry() else {
                 self.is_over = true;
                 break;
             };
-            (rows, bytes) = (rows + 1, bytes + key.len() + value.len());
-            if bytes > BATCH_BYTES_MAX {
+            if rows > 0 && value_bytes + value.len() > BATCH_BYTES_MAX {
+                self.is_held = true;
+                break;
+            }
+            if value.len() > BATCH_BYTES_MAX {
                 return Err(Error::TooLong(format!(
                     "a value has {} bytes, more than a column of Arrow takes; read it by `get`",
                     value.len()
                 )));
             }
+            (rows, key_bytes, value_bytes) = (rows + 1, key_bytes + key.len(), value_bytes + value.len());
+            debug_assert!(
+                key_bytes.max(value_bytes) <= BATCH_BYTES_MAX,
+                "offsets in a column are 31-bit numbers"
+            );
             keys.append_value(key);
             values.append_value(value);
         }
+        debug_assert!(!self.is_held || rows > 0, "what is kept for the next batch had rows before it");
         if rows == 0 {
             return Ok(None);
         }

@@ -21,7 +21,7 @@ use forebay_store::names;
 use crate::api::builder::Aggregating;
 use crate::context::{Context, refuse_guests, stop_guests};
 use crate::engine::Engine;
-use crate::open::{Follower, Made, Opened, destroy, dump, verify};
+use crate::open::{Made, Opened, Refresher, destroy, dump, verify};
 use crate::versions::{TableState, VersionSetGuard};
 use crate::{
     Batch, Changes, Checkpoint, Damage, Description, Dumped, Options, SavepointStats, Snapshot, Stats,
@@ -37,7 +37,7 @@ pub struct Database {
     lock: Mutex<Option<FileLock>>,
     made: Made,
     /// What it knows of whoever else may write, where it is open for reading only.
-    pub(super) follower: Mutex<Option<Follower>>,
+    pub(super) refresher: Mutex<Option<Refresher>>,
 }
 
 impl Database {
@@ -48,9 +48,9 @@ impl Database {
     /// Errors name the file: the directory is no database, is open elsewhere, has a newer format, or its log or
     /// manifest is damaged below what was durable.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self> {
-        let Opened { engine, pending, lock, made, follower } = open::open(path.as_ref(), options)?;
-        let (lock, follower) = (Mutex::new(lock), Mutex::new(follower));
-        let db = Self { engine, machines: Mutex::default(), lock, made, follower };
+        let Opened { engine, pending, lock, made, refresher } = open::open(path.as_ref(), options)?;
+        let (lock, refresher) = (Mutex::new(lock), Mutex::new(refresher));
+        let db = Self { engine, machines: Mutex::default(), lock, made, refresher };
         if let Err(error) = db.start(pending) {
             let _ = db.take_back();
             return Err(error);
@@ -458,7 +458,7 @@ impl Drop for Database {
             machines: Mutex::new(std::mem::take(&mut *self.machines.lock())),
             lock: Mutex::new(self.lock.lock().take()),
             made: self.made,
-            follower: Mutex::new(self.follower.lock().take()),
+            refresher: Mutex::new(self.refresher.lock().take()),
         });
         // Without a thread for it, it stays as it is: open.
         drop(context.env.jobs.fork("forebay-close", move || drop(ManuallyDrop::into_inner(rest))));

@@ -56,8 +56,8 @@ impl Database {
     /// ```
     pub fn refresh(&self) -> Result<u64> {
         refuse_guests()?;
-        match &mut *self.follower.lock() {
-            Some(follower) => follower.refresh(self.engine()),
+        match &mut *self.refresher.lock() {
+            Some(refresher) => refresher.refresh(self.engine()),
             None => {
                 self.engine().context.check_open()?;
                 Ok(self.last_sequence())

@@ -91,8 +91,8 @@ impl Compactor {
             return Ok(match self.find_work()? {
                 Found::Work => Step::Worked,
                 _ if self.find_part() => {
-                    // A turn would be waited for in vain meanwhile.
-                    self.background.context.limit.decline_merge();
+                    // A turn would be waited for in vain meanwhile, unless another compactor waits, too.
+                    self.background.context.limit.decline_merge(self.number);
                     Step::Worked
                 }
                 Found::Nothing => Step::Idle,
@@ -112,7 +112,8 @@ impl Compactor {
         let context = &self.background.context;
         let has_work =
             self.part.is_some() || self.running.as_ref().is_some_and(|running| !running.job.waits());
-        let wait = context.limit.rate().wait().filter(|_| has_work);
+        // Who is told that it need not wait is to have a step.
+        let wait = if has_work { context.limit.rate().wait() } else { None };
         if wait.is_none() && self.waits_since.is_none() {
             return None;
         }
@@ -142,7 +143,7 @@ impl Compactor {
             }
         }
         if found == Found::Nothing {
-            self.background.context.limit.decline_merge();
+            self.background.context.limit.decline_merge(self.number);
         }
         failure.map_or(Ok(found), Err)
     }
@@ -253,7 +254,7 @@ impl Compactor {
 impl Machine for Compactor {
     fn step(&mut self) -> Step {
         if self.background.context.is_closing() || self.background.context.fatal().is_some() {
-            self.background.context.limit.decline_merge();
+            self.background.context.limit.decline_merges();
             return Step::Finished;
         }
         let advanced = self.advance();

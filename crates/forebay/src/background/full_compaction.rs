@@ -47,6 +47,7 @@ impl FullCompaction {
     /// One more waits for a range of a table, into which so many buffers were flushed; `None` as long as others wait for
     /// another range.
     fn ask(&mut self, range: &Range, flushes: u64) -> Option<u64> {
+        debug_assert!(self.over <= self.asked, "what is over was asked for");
         if self.over == self.asked {
             (self.flushes, self.range) = (flushes, range.clone());
         } else if self.range != *range {
@@ -86,6 +87,12 @@ impl Pass {
         let At::Place(place) = &self.at else { return false };
         !self.is_planned && place.as_ref().is_none_or(Place::is_beginning)
     }
+}
+
+/// How far a pass has come once what it plans has begun.
+pub(super) struct Progress {
+    at: At,
+    is_planned: bool,
 }
 
 /// What a pass plans.
@@ -172,7 +179,7 @@ impl Background {
                 || self.next_of_whole(table, busy).is_some()
                 || self.range_of(table.id).and_then(of_range).is_some()
         };
-        if table.space.found_no_room() && !table.space.lacks_room() && is_left() {
+        if table.space.found_no_room() && !self.versions.lacks_room(table) && is_left() {
             // Readers have let go of what there was no room beside: it is planned anew.
             self.context.env.jobs.wake();
             return;
@@ -196,28 +203,40 @@ impl Background {
 
     /// Plans for a table that is compacted. Where it grows meanwhile, what is there goes once round it, for what comes
     /// from above may leave no moment with nothing to merge; and in turns with that what exceeds its limits, or
-    /// writers would wait.
-    pub(crate) fn plan_full_compaction(
+    /// writers would wait. The round has come past its job only once that has begun.
+    pub(super) fn plan_full_compaction(
         &self,
         table: &TableState,
         busy: &BTreeSet<NodeKey>,
-    ) -> Option<Planned> {
+    ) -> (Option<Planned>, Option<Progress>) {
         let next = table.version.next_work(busy);
-        let Some(turn) = self.turn_of_pass(table, next.as_ref()) else { return next };
+        let Some(turn) = self.turn_of_pass(table, next.as_ref()) else { return (next, None) };
         let (range, at) = turn;
         let found = self.find_of_pass(table, busy, &range, at);
         // Where there is no room for it, the round does not pass it by.
         let planned = found.plan.map(Planned::Job);
         if planned.as_ref().is_some_and(|planned| !self.space.has_room_for(table, planned)) {
-            return next;
+            return (next, None);
         }
-        let waits = found.is_left && self.versions.is_worked_on(table.id, busy);
+        debug_assert!(planned.is_none() || !found.is_left, "what can be done now is not waited for");
+        // What comes next may make room for the rest of a round, but for what is damaged.
+        let gets_on = || next.is_some() && self.versions.why_aside(table.id).is_none();
+        let waits = found.is_left && (self.versions.is_worked_on(table.id, busy) || gets_on());
+        let progress = Progress { at: found.at, is_planned: found.is_last && !waits };
+        if planned.is_some() {
+            return (planned, Some(progress));
+        }
+        self.advance_pass(table.id, progress);
+        (next, None)
+    }
+
+    /// What the round of a table planned has begun.
+    pub(super) fn advance_pass(&self, table: u32, progress: Progress) {
         let mut compacting = self.compacting.lock();
-        let Some(pass) = compacting.get_mut(&table.id).and_then(|compaction| compaction.pass.as_mut()) else {
-            return next;
-        };
-        (pass.at, pass.is_planned) = (found.at, found.is_last && !waits);
-        planned.or(next)
+        let pass = compacting.get_mut(&table).and_then(|compaction| compaction.pass.as_mut());
+        if let Some(pass) = pass {
+            (pass.at, pass.is_planned) = (progress.at, progress.is_planned);
+        }
     }
 
     fn find_of_pass(&self, table: &TableState, busy: &BTreeSet<NodeKey>, range: &Range, at: At) -> Found {

@@ -87,11 +87,14 @@ impl Background {
             return Ok(NextWork::NotNow);
         }
         let busy = version_set.busy.entry(table).or_default();
-        let mut planned = match goal {
-            Goal::Space => self.space.plan_space(entry, busy),
-            Goal::FullCompaction => self.plan_full_compaction(entry, busy),
-            _ => entry.version.next_work(busy),
-        };
+        // How far a round comes by what is planned, once that has begun.
+        let (mut onward, mut progress) = (None, None);
+        let mut planned;
+        match goal {
+            Goal::Space => (planned, onward) = self.space.plan_space(entry, busy),
+            Goal::FullCompaction => (planned, progress) = self.plan_full_compaction(entry, busy),
+            _ => planned = entry.version.next_work(busy),
+        }
         let mut paid = 0;
         if planned.is_none() {
             planned = match goal {
@@ -107,7 +110,8 @@ impl Background {
         }
         let mut planned = planned.filter(|planned| self.space.has_room_for(entry, planned));
         if planned.is_none() && goal == Goal::Space {
-            // What gets most back may be more than there is room for; what is needed may be less.
+            // What gets most back may be more than there is room for, and is passed by; what is needed may be less.
+            onward.take().into_iter().for_each(|onward| self.space.advance(entry, onward));
             planned = entry.version.next_work(busy).filter(|planned| self.space.has_room_for(entry, planned));
         }
         let Some(planned) = planned else {
@@ -117,13 +121,16 @@ impl Background {
         self.context.health.set_idle(compactor, false);
         Ok(match planned {
             Planned::Job(plan) => {
-                let Some(permit) = self.context.limit.begin_merge(self.context.env.clock.now()) else {
+                let now = self.context.env.clock.now();
+                let Some(permit) = self.context.limit.begin_merge(compactor, now) else {
                     entry.wasted_nanoseconds.fetch_add(paid, Ordering::Relaxed);
                     return Ok(NextWork::Later);
                 };
                 let is_free = plan.nodes.iter().all(|node| !busy.contains(node));
                 debug_assert!(is_free, "nobody is at work on what is planned");
                 busy.extend(&plan.nodes);
+                onward.into_iter().for_each(|onward| self.space.advance(entry, onward));
+                progress.into_iter().for_each(|progress| self.advance_pass(table, progress));
                 let under_way = UnderWay::begin(&entry.space, entry.generation, plan.bytes);
                 NextWork::Job { plan, table: Arc::clone(entry), under_way, permit }
             }

@@ -49,7 +49,7 @@ pub(crate) use evidence::{Evidence, live_files};
 use feed::take_up_feed;
 use found::{Found, Looking, look};
 pub(crate) use read_back::{ReadBack, Reader, SURPLUS_BUFFERS, load_buffer};
-pub(crate) use refresh::Follower;
+pub(crate) use refresh::Refresher;
 pub(crate) use salvage::salvage;
 pub(crate) use start::start;
 pub(crate) use verify::verify;
@@ -89,7 +89,7 @@ pub(crate) struct Opened {
     pub(crate) lock: Option<FileLock>,
     pub(crate) made: Made,
     /// Where somebody else may write it.
-    pub(crate) follower: Option<Follower>,
+    pub(crate) refresher: Option<Refresher>,
 }
 
 /// Opens or makes the database at `dir`.
@@ -109,9 +109,9 @@ pub(crate) fn open(dir: &Path, mut options: Options) -> Result<Opened> {
         Hold::Lease(lease) => (None, Some(lease)),
         Hold::Nothing => (None, None),
     };
-    let (engine, pending, follower) = read(&env, gate.clone(), clock, dir, options, lease)
+    let (engine, pending, refresher) = read(&env, gate.clone(), clock, dir, options, lease)
         .inspect_err(|_| drop(made.take_back(gate.behind(), dir)))?;
-    Ok(Opened { engine, pending, lock, made, follower })
+    Ok(Opened { engine, pending, lock, made, refresher })
 }
 
 /// Reads what the directory has, and makes what work begins with.
@@ -122,7 +122,7 @@ fn read(
     dir: &Path,
     options: Options,
     lease: Option<Lease>,
-) -> Result<(Arc<Engine>, VecDeque<Extent>, Option<Follower>)> {
+) -> Result<(Arc<Engine>, VecDeque<Extent>, Option<Refresher>)> {
     let limit = Limit::new(&options, dir, env)?;
     let (fs, metrics) = (&*env.fs, Arc::new(Metrics::within(limit.bytes())));
     let gaps = Arc::new(Gaps::default());
@@ -158,8 +158,8 @@ fn read(
     let (sealed, pending): (Vec<_>, _) = (read.buffers.into_iter().rev().collect(), read.pending);
     let version_set = version_set_of(&replay, retained, manifest, owed);
     let (tables, lists, trees) = (replay.tables.clone(), replay.lists.clone(), replay.trees.clone());
-    let follow = |manifest| Follower::new(manifest, replay, clock, sealed.clone(), last_sequence);
-    let mut follower = followed.map(follow).transpose()?;
+    let follow = |manifest| Refresher::new(manifest, replay, clock, sealed.clone(), last_sequence);
+    let mut refresher = followed.map(follow).transpose()?;
     let state = State { active, sealed, tables, frozen: BTreeSet::new(), is_frozen: false };
     let context = Context {
         dir: dir.to_path_buf(),
@@ -184,8 +184,8 @@ fn read(
     let engine = Arc::new(Engine::new(Versions::new(Arc::new(context), version_set, state, lists, trees)));
     begin_to_share(&engine);
     // So that what is seen was the case at one moment.
-    follower.iter_mut().try_for_each(|follower| follower.refresh(&engine).map(drop))?;
-    Ok((engine, pending, follower))
+    refresher.iter_mut().try_for_each(|refresher| refresher.refresh(&engine).map(drop))?;
+    Ok((engine, pending, refresher))
 }
 
 /// Shares memory before any filter is read, so that none need stay in memory whole before it is made thinner.

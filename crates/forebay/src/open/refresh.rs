@@ -31,7 +31,7 @@ use crate::versions::{Replay, RetainedSegment, SegmentFile, State, VersionSetGua
 const ROUNDS_MAX: usize = 100;
 
 /// What a reader knows of who writes.
-pub(crate) struct Follower {
+pub(crate) struct Refresher {
     manifest: Followed,
     replay: Replay,
     clock: Arc<SteadyClock>,
@@ -66,7 +66,7 @@ impl Left {
     }
 }
 
-impl Follower {
+impl Refresher {
     /// Goes on where opening has ended. `buffers` are those that it has read, newest first.
     pub(crate) fn new(
         manifest: Manifest,
@@ -361,8 +361,8 @@ impl Follower {
     }
 }
 
-impl fmt::Debug for Follower {
+impl fmt::Debug for Refresher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Follower({:?})", self.published)
+        write!(f, "Refresher({:?})", self.published)
     }
 }

@@ -13,7 +13,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use forebay_base::{Error, Result};
-use forebay_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use forebay_env::sync::atomic::{AtomicU64, Ordering};
 use forebay_env::sync::{Mutex, Rank};
 use forebay_env::{Env, Executor, Jobs, RealClock};
 
@@ -223,7 +223,7 @@ impl Shared {
         let told = self.share(&mut seats, number);
         drop(seats);
         told.iter().for_each(Jobs::wake);
-        let (urgency, asks) = (seat::Urgency::start(), AtomicBool::new(false));
+        let (urgency, asks) = (seat::Urgency::start(), AtomicU64::new(0));
         Ok(seat::Seat { pool: Arc::clone(self), number, share_bytes, urgency, asks })
     }
 

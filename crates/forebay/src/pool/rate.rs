@@ -1,5 +1,6 @@
 //! How fast background work may go: a bucket of bytes that fills with time. Flushes take from it what they need, and
-//! merges, before each step, wait until something is in it. So what flushes take merges go without, and no flush waits.
+//! merges, before each step, wait until something is in it. So what flushes take merges go without, and no flush waits;
+//! but once merges have waited for a second, one has a step, whatever flushes take.
 //!
 //! **Invariant:** nobody sleeps here. Whoever is to wait is told for how long, and leaves its thread to others.
 
@@ -15,8 +16,10 @@ use forebay_env::sync::{Mutex, Rank};
 pub(crate) const RATE_BYTES_MIN: u64 = 64 << 10;
 /// This part of a second's bytes may be taken at once, and is what a step of a merge takes.
 const BURST_PART: u64 = 10;
-/// What was taken beforehand keeps merges waiting for this long at most: however much is flushed, they get on.
+/// What was taken beforehand keeps merges waiting for this long at most.
 const DEBT_SECONDS: i64 = 1;
+/// However much is flushed, one of all that wait has a step each time this has passed: they get on.
+const PATIENCE: Duration = Duration::from_secs(1);
 const NANOSECONDS: i128 = 1_000_000_000;
 
 /// See the module.
@@ -35,6 +38,8 @@ struct Bucket {
     left_bytes: i64,
     /// When it was filled.
     filled: Duration,
+    /// Since when merges have been told to wait, and none had a step.
+    waits_since: Option<Duration>,
 }
 
 impl Rate {
@@ -56,16 +61,15 @@ impl Rate {
 
     /// A database is there that goes by it, and by this clock.
     pub(crate) fn join(&self, clock: &Arc<dyn Clock>) {
-        let former = self.clock.lock().replace(Arc::clone(clock));
-        if former.is_none_or(|former| !Arc::ptr_eq(&former, clock)) {
-            self.bucket.lock().filled = clock.now();
-        }
+        let (before, now) = (self.now(), clock.now());
+        *self.clock.lock() = Some(Arc::clone(clock));
+        self.bucket.lock().change_clock(before, now);
     }
 
     /// From now on another one; what was taken beforehand is forgotten.
     pub(crate) fn set(&self, rate_bytes: u64) {
         let filled = self.now();
-        *self.bucket.lock() = Bucket { rate_bytes, left_bytes: 0, filled };
+        *self.bucket.lock() = Bucket { rate_bytes, filled, ..Bucket::default() };
     }
 
     /// Bytes a second, 0 for no limit.
@@ -79,7 +83,7 @@ impl Rate {
         self.bucket.lock().take(bytes, now);
     }
 
-    /// How long a merge is to wait, if it is.
+    /// How long a merge that has something to do is to wait, if it is.
     pub(crate) fn wait(&self) -> Option<Duration> {
         let now = self.now();
         self.bucket.lock().wait(now)
@@ -115,6 +119,14 @@ impl Bucket {
         debug_assert!(self.left_bytes <= self.burst_bytes(), "it holds a burst at most");
     }
 
+    /// What was `before` by one clock is `now` by another one: what has come by then stays.
+    fn change_clock(&mut self, before: Duration, now: Duration) {
+        self.fill(before);
+        let same = |then: Duration| now.saturating_sub(before.saturating_sub(then));
+        (self.filled, self.waits_since) = (same(self.filled), self.waits_since.map(same));
+        debug_assert!(self.filled <= now, "it was filled before now, by the new clock, too");
+    }
+
     fn take(&mut self, bytes: u64, now: Duration) {
         if self.rate_bytes == 0 {
             return;
@@ -130,9 +142,18 @@ impl Bucket {
             return None;
         }
         self.fill(now);
-        let lacking = 1 - i128::from(self.left_bytes);
-        let wait = || (lacking * NANOSECONDS / i128::from(self.rate_bytes)) as u64 + 1;
-        (lacking > 0).then(|| Duration::from_nanos(wait()))
+        let (lacking, rate) = (1 - i128::from(self.left_bytes), i128::from(self.rate_bytes));
+        debug_assert!(
+            lacking <= 1 + rate * i128::from(DEBT_SECONDS),
+            "no more was taken than comes in a second"
+        );
+        let waited = now.saturating_sub(*self.waits_since.get_or_insert(now));
+        if lacking <= 0 || waited >= PATIENCE {
+            self.waits_since = None;
+            return None;
+        }
+        let until_filled = Duration::from_nanos((lacking * NANOSECONDS / rate) as u64 + 1);
+        Some(until_filled.min(PATIENCE.saturating_sub(waited)))
     }
 }
 
@@ -176,6 +197,37 @@ mod tests {
         let wait = bucket.wait(at(2000)).unwrap();
         assert!(wait <= at(1001), "{wait:?}");
         assert_eq!(bucket.wait(at(2000) + wait), None);
+    }
+
+    /// Flushes take twice what there is, for as long as anybody likes: a tenth of the rate is left to merges.
+    #[test]
+    fn merges_get_on_beside_flushes_without_end() {
+        let mut bucket = Bucket { rate_bytes: RATE, ..Bucket::default() };
+        let mut steps = 0;
+        for tick in 0..1000 {
+            let now = at(1000 + 10 * tick);
+            bucket.take(RATE / 50, now);
+            if bucket.wait(now).is_none() {
+                bucket.take(RATE / 10, now);
+                steps += 1;
+            }
+        }
+        assert!((8..=12).contains(&steps), "{steps} in 10 s");
+    }
+
+    /// Each opening in a pool brings a clock of its own.
+    #[test]
+    fn another_clock_takes_nothing_away() {
+        let mut bucket = Bucket { rate_bytes: RATE, ..Bucket::default() };
+        bucket.take(RATE / 2, at(1000));
+        (1..=100).for_each(|n| bucket.change_clock(at(1000 + 10 * n), at(1000 + 10 * n)));
+        assert_eq!(bucket.wait(at(2000)), None);
+        // By this one less time has passed, by that one more, and nothing comes by that.
+        bucket.change_clock(at(2000), at(77));
+        bucket.take(RATE / 2, at(77));
+        bucket.change_clock(at(77), at(1_000_000));
+        let wait = bucket.wait(at(1_000_000)).unwrap();
+        assert!((at(390)..at(410)).contains(&wait), "{wait:?}");
     }
 
     #[test]

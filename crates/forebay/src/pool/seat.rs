@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use forebay_base::{Error, Result};
-use forebay_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use forebay_env::sync::atomic::{AtomicU64, Ordering};
 use forebay_env::sync::{Mutex, Rank};
 use forebay_env::{Env, Haste, Jobs};
 
@@ -103,20 +103,30 @@ impl Limit {
         }
     }
 
-    /// The right to begin a merge, `now` by its clock; `None` as long as others of the pool have all that there are.
-    pub(crate) fn begin_merge(&self, now: Duration) -> Option<Permit> {
+    /// The right to begin a merge, `now` by its clock, for a compactor of this number; `None` as long as others of the
+    /// pool have all that there are.
+    pub(crate) fn begin_merge(&self, compactor: usize, now: Duration) -> Option<Permit> {
         let Self::Seat(seat) = self else { return Some(Permit(None)) };
         let haste = seat.urgency.lock().haste();
         if seat.pool.begin_merge(seat.number, haste, now) {
+            seat.asks.fetch_and(!asker(compactor), Ordering::Relaxed);
             return Some(Permit(Some((Arc::clone(&seat.pool), seat.number, haste))));
         }
-        seat.asks.store(true, Ordering::Relaxed);
+        seat.asks.fetch_or(asker(compactor), Ordering::Relaxed);
         None
     }
 
-    /// There is nothing to merge, if there was before.
-    pub(crate) fn decline_merge(&self) {
-        let asked = self.seat().filter(|seat| seat.asks.swap(false, Ordering::Relaxed));
+    /// A compactor has nothing to merge, if it had before. The database waits as long as another one has.
+    pub(crate) fn decline_merge(&self, compactor: usize) {
+        let own = asker(compactor);
+        let was_last = |seat: &&Seat| seat.asks.fetch_and(!own, Ordering::Relaxed) == own;
+        let asked = self.seat().filter(was_last);
+        asked.into_iter().for_each(|seat| seat.pool.decline_merge(seat.number));
+    }
+
+    /// None of the database's compactors merges any more.
+    pub(crate) fn decline_merges(&self) {
+        let asked = self.seat().filter(|seat| seat.asks.swap(0, Ordering::Relaxed) != 0);
         asked.into_iter().for_each(|seat| seat.pool.decline_merge(seat.number));
     }
 
@@ -170,6 +180,11 @@ impl Limit {
     }
 }
 
+/// A compactor's bit among those that ask.
+fn asker(compactor: usize) -> u64 {
+    1 << (compactor % u64::BITS as usize)
+}
+
 /// Who waits for a database's background work.
 #[derive(Debug, Default)]
 pub(super) struct Urgency {
@@ -195,8 +210,8 @@ pub(crate) struct Seat {
     pub(super) number: u64,
     pub(super) share_bytes: Arc<AtomicU64>,
     pub(super) urgency: Mutex<Urgency>,
-    /// Whether it may wait for the right to begin a merge.
-    pub(super) asks: AtomicBool,
+    /// Which compactors may wait for the right to begin a merge, a bit each.
+    pub(super) asks: AtomicU64,
 }
 
 impl Seat {
@@ -231,13 +246,14 @@ impl Drop for Permit {
 #[cfg(test)]
 mod tests {
     use std::collections::VecDeque;
+    use std::path::Path;
     use std::sync::Arc;
     use std::time::Duration;
 
-    use forebay_env::{Clock, Env, Haste, Machine, Step};
+    use forebay_env::{Access, Clock, Env, Haste, Machine, Step};
 
     use super::Shared;
-    use crate::{Database, Options, Pool};
+    use crate::{Codec, Database, Layout, Options, Pool};
 
     /// Three databases in haste that have one merge after the other, where two have room: one of them always waits.
     struct Others {
@@ -322,6 +338,43 @@ mod tests {
             pool.shared().begin_merge(103, Haste::Hasty, now),
             "nothing is kept back for who has declined"
         );
+    }
+
+    /// How many files of lists have these bytes.
+    fn files_with(env: &Env, bytes: &[u8]) -> usize {
+        let dir = Path::new("/db");
+        let has_bytes = |name: &String| {
+            let file = env.fs.open_read(&dir.join(name), Access::Buffered).unwrap();
+            let mut all = vec![0; file.len().unwrap() as usize];
+            assert_eq!(file.read_at(0, &mut all).unwrap(), all.len());
+            all.windows(bytes.len()).any(|window| window == bytes)
+        };
+        let names = env.fs.list(dir).unwrap();
+        names.iter().filter(|name| name.ends_with(".list")).filter(|name| has_bytes(name)).count()
+    }
+
+    /// What it was refused the right for counted as done.
+    #[test]
+    fn a_range_is_compacted_once_that_has_its_turn() {
+        let (pool, env) = (Pool::new(16 << 20, 1).unwrap(), Env::memory(10));
+        let db = Database::open("/db", Options::default().pool(&pool).env(env.clone())).unwrap();
+        let table = db.table("t").layout(Layout::leveling(4)).codec(Codec::None).open_ordered().unwrap();
+        (0..100u64).for_each(|key| table.put(key.to_be_bytes(), format!("<value {key:03}>")).unwrap());
+        table.compact().unwrap();
+        assert!(files_with(&env, b"<value 042>") > 0);
+        (40..50u64).for_each(|key| table.delete(key.to_be_bytes()).unwrap());
+        let now = env.clock.now();
+        assert!([101, 102].iter().all(|number| pool.shared().begin_merge(*number, Haste::Hasty, now)));
+        let compacting = env.jobs.fork("compacting", {
+            let table = table.clone();
+            move || table.compact_range(40u64.to_be_bytes()..50u64.to_be_bytes()).unwrap()
+        });
+        rest(&env);
+        [101, 102].iter().for_each(|number| pool.shared().end_merge(*number, Haste::Hasty));
+        compacting.join();
+        rest(&env);
+        assert_eq!(files_with(&env, b"<value 042>"), 0);
+        assert!(files_with(&env, b"<value 039>") > 0);
     }
 
     /// Who can write no more asks for nothing, and what it was offered is another's.

@@ -34,6 +34,9 @@ pub(crate) struct Room {
     pub(crate) limit: u64,
 }
 
+/// Where a round goes on behind what it planned: `None` for the end of the table.
+pub(crate) struct Onward(Option<Place>);
+
 /// The allowance for merges, in files or nodes.
 const ALLOWED_FILES: u64 = 8;
 /// Bytes of background work for each that is written, where half of the way is gone from where reclaiming begins.
@@ -75,31 +78,39 @@ impl Space {
         self.room(table).is_some_and(|room| room.pressure() > 0.0)
     }
 
-    /// Plans for a table that wants space, or a round: what moves no data, then what frees some.
-    pub(crate) fn plan_space(&self, table: &TableState, busy: &BTreeSet<NodeKey>) -> Option<Planned> {
+    /// Plans for a table that wants space, or a round: what moves no data, then what frees some. The round has come past
+    /// that only once it is told so.
+    pub(crate) fn plan_space(
+        &self,
+        table: &TableState,
+        busy: &BTreeSet<NodeKey>,
+    ) -> (Option<Planned>, Option<Onward>) {
         let next = table.version.next_work(busy);
         if matches!(next, Some(Planned::Edit(_))) {
-            return next;
+            return (next, None);
         }
-        let mut place = table.space.reclaim.place.lock();
-        let from = place.take();
+        let from = table.space.reclaim.place.lock().clone();
         let next_from = |from: Option<&Place>| table.version.next_reclaim(busy, from, &Range::all());
         let found = next_from(from.as_ref()).or_else(|| from.as_ref().and_then(|_| next_from(None)));
         if let Some((plan, then)) = found {
-            if then.is_none() {
-                table.space.reclaim_passes.note_pass_end();
-            }
-            *place = then;
-            return Some(Planned::Job(plan));
+            return (Some(Planned::Job(plan)), Some(Onward(then)));
         }
-        drop(place);
+        *table.space.reclaim.place.lock() = None;
         if !self.versions.is_worked_on(table.id, busy) {
             table.space.reclaim_passes.note_nothing_left();
             if next.is_none() {
                 self.note_stuck(table, false);
             }
         }
-        next
+        (next, None)
+    }
+
+    /// A round has come past what it planned.
+    pub(crate) fn advance(&self, table: &TableState, Onward(then): Onward) {
+        if then.is_none() {
+            table.space.reclaim_passes.note_pass_end();
+        }
+        *table.space.reclaim.place.lock() = then;
     }
 
     /// Whether there is room for a job. While nobody holds what it frees there always is for one: it frees as much.
@@ -107,7 +118,8 @@ impl Space {
         let Planned::Job(plan) = planned else { return true };
         let starves = table.space.reclaim.starves.load(Ordering::Relaxed);
         let is_alone = table.space.at_work.is_none();
-        let fits = self.fits(table, plan.bytes) || is_alone && (self.held_bytes(table) == 0 || starves);
+        let fits =
+            self.fits(table, plan.bytes) || is_alone && (self.versions.held_bytes(table) == 0 || starves);
         if !fits && is_alone {
             debug_assert!(table.is_bounded(), "only a bound leaves no room");
             self.note_stuck(table, true);
@@ -126,7 +138,7 @@ impl Space {
 
     /// Why what there is to do for a bounded table is not done, if so.
     pub(crate) fn refuses(&self, table: &TableState) -> Option<Error> {
-        let room = self.room(table).filter(|_| table.space.lacks_room())?;
+        let room = self.room(table).filter(|_| self.versions.lacks_room(table))?;
         Some(self.no_space(table, &room))
     }
 
@@ -143,7 +155,7 @@ impl Space {
         let state = self.versions.state();
         let waited_for = |table: &&Arc<TableState>| table.space.reclaim.is_waited_for.load(Ordering::Relaxed);
         let is_blamed = |table: &&Arc<TableState>| {
-            self.versions.bytes_held_by_snapshots(table.id) > 0 || self.leased_bytes(table) > 0
+            self.versions.bytes_held_by_snapshots(table.id) > 0 || self.versions.leased_bytes(table) > 0
         };
         state.tables.values().filter(waited_for).filter(is_blamed).find_map(|table| self.refuses(table))
     }
@@ -195,24 +207,13 @@ impl Space {
             return Some(Err(closed()));
         }
         let (disk, stuck) = (&table.space.disk, table.space.stuck()?);
-        let held_bytes = self.held_bytes(table);
+        let held_bytes = self.versions.held_bytes(table);
         if held_bytes > 0 && (stuck.no_room || room.claimed.saturating_sub(held_bytes) <= room.bound) {
             let is_known = !is_patient || self.versions.bytes_held_by_snapshots(id) > 0;
             return is_known.then(|| Err(self.no_space(table, &room)));
         }
         // Where nothing leaves either, nothing can be done, and nobody is to blame.
         (disk.leaving_bytes() == 0).then_some(Ok(()))
-    }
-
-    /// Bytes of a table's files that nothing refers to any more, and that stay because somebody reads them, here or in
-    /// another process.
-    fn held_bytes(&self, table: &TableState) -> u64 {
-        table.space.disk.held_bytes() + self.leased_bytes(table)
-    }
-
-    /// Those that readers of other processes hold.
-    fn leased_bytes(&self, table: &TableState) -> u64 {
-        if self.versions.lists.trash.is_held() { table.space.disk.leaving_bytes() } else { 0 }
     }
 
     /// Bytes of background work that a write of this many owes to the bound of a table.
@@ -233,7 +234,7 @@ impl Space {
             })
             .collect();
         let leases = self.versions.lists.trash.held_by_readers(&*self.context.env.fs).into_iter();
-        let leases = leases.filter(|(_, bytes)| *bytes > 0 && self.leased_bytes(table) > 0);
+        let leases = leases.filter(|(_, bytes)| *bytes > 0 && self.versions.leased_bytes(table) > 0);
         let processes = leases.map(|(held, bytes)| match held.trouble {
             Some(trouble) => format!("a process that may be reading the database: {bytes} bytes ({trouble})"),
             None => {
@@ -253,7 +254,7 @@ impl Space {
             room.claimed - room.disk,
             table.options.max_space_amplification.unwrap_or_default(),
             room.bound,
-            self.held_bytes(table),
+            self.versions.held_bytes(table),
         ))
     }
 

@@ -168,6 +168,22 @@ impl Versions {
         self.resident_bytes.load(Ordering::Relaxed)
     }
 
+    /// Bytes of a table's files that nothing refers to any more, and that stay because somebody reads them, here or in
+    /// another process.
+    pub(crate) fn held_bytes(&self, table: &TableState) -> u64 {
+        table.space.disk.held_bytes() + self.leased_bytes(table)
+    }
+
+    /// Those that readers of other processes hold.
+    pub(crate) fn leased_bytes(&self, table: &TableState) -> u64 {
+        if self.lists.trash.is_held() { table.space.disk.leaving_bytes() } else { 0 }
+    }
+
+    /// Whether there is work for a bounded table, and no room for it. Where readers hold nothing there always is.
+    pub(crate) fn lacks_room(&self, table: &TableState) -> bool {
+        table.space.found_no_room() && self.held_bytes(table) > 0
+    }
+
     /// Notes how much waits in lists above their limits, and in memory. Call while nobody else edits.
     pub(crate) fn weigh(&self) {
         let state = self.state();
@@ -178,8 +194,7 @@ impl Versions {
         self.debt_bytes.store(debt - inherited, Ordering::Relaxed);
         let resident = || versions().filter_map(|version| version.resident());
         // What no merge can make room of is not waited for by other tables.
-        let moves =
-            |table: &&Arc<TableState>| self.why_aside(table.id).is_none() && !table.space.lacks_room();
+        let moves = |table: &&Arc<TableState>| self.why_aside(table.id).is_none() && !self.lacks_room(table);
         let moving = state.tables.values().filter(moves).filter_map(|table| table.version.resident());
         let used_bytes = moving.map(|resident| resident.bytes).sum();
         self.lists.resident.used_bytes.store(used_bytes, Ordering::Relaxed);

@@ -156,11 +156,6 @@ impl TableSpace {
         stuck.filter(|stuck| stuck.disk_bytes == self.disk.bytes())
     }
 
-    /// Whether there is work for a bounded table, and no room for it. Where readers hold nothing there always is.
-    pub(crate) fn lacks_room(&self) -> bool {
-        self.found_no_room() && self.disk.held_bytes() > 0
-    }
-
     /// Whether there was no room for work when it was planned last. Readers may have let go of what they held since.
     pub(crate) fn found_no_room(&self) -> bool {
         self.stuck().is_some_and(|stuck| stuck.no_room)

@@ -91,6 +91,33 @@ fn what_is_old_in_a_range_is_gone_from_files() {
     }
 }
 
+/// Where keys begin alike, for longer than the 8 bytes that files are known by, and less than a page is deleted.
+#[test]
+fn what_is_deleted_is_gone_where_keys_begin_alike() {
+    let long = |n: u32| [b"tenant/0001/user/".as_slice(), &key(n)].concat();
+    for (seed, layout) in ordered_layouts().into_iter().enumerate() {
+        let env = Env::memory(seed as u64);
+        let db = Database::open("/db", options(&env)).unwrap();
+        let table = open(&db, layout);
+        (0..KEYS).for_each(|n| table.put(long(n), value(n, 0)).unwrap());
+        table.compact().unwrap();
+        for (first, by_range) in [(0, true), (1000, false), (2000, true), (KEYS - 5, false)] {
+            let range = long(first)..long(first + 5);
+            match by_range {
+                true => table.delete_range(range.clone()).unwrap(),
+                false => (first..first + 5).for_each(|n| table.delete(long(n)).unwrap()),
+            }
+            table.compact_range(range).unwrap();
+            rest(&env);
+            assert_eq!(found(&env, first..first + 5, 0), 0, "{layout}: {}", db.describe());
+        }
+        assert_eq!(found(&env, 1005..1100, 0), 95, "{layout}");
+        assert_eq!(table.iter().unwrap().count(), KEYS as usize - 20, "{layout}");
+        drop(table);
+        db.close().unwrap();
+    }
+}
+
 /// Elsewhere nothing is read: it costs a part of what all of the table would.
 #[test]
 fn the_rest_of_a_table_is_left_alone() {

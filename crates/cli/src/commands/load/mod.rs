@@ -79,14 +79,16 @@ pub(crate) fn run(args: &LoadArgs, common: &Common) -> Result<(), Failure> {
     };
     tally.seconds = watch.seconds();
     if let Err(stop) = outcome {
-        let told = report::acknowledged(common.form(), tally.records);
-        // Whatever closing may add, the first cause is the one to tell.
         if tally.records == 0 {
-            made.undo(db)
-        } else {
-            drop(db.close())
+            made.undo(db);
+        } else if let Err(error) = db.close()
+            && args.no_log
+        {
+            // Nothing is loaded for certain: without a log, closing makes it durable.
+            return Err(error.into());
         }
-        told?;
+        // Whatever closing may add else, the first cause is the one to tell.
+        report::acknowledged(common.form(), tally.records)?;
         return Err(stop.into_failure(&name, tally.records));
     }
     let stats = db.stats();

@@ -8,7 +8,7 @@ use std::io::Read;
 
 use forebay_aggregate::BuiltIn;
 use forebay_base::{Error, Result};
-use forebay_layouts::{Layout, RuleName, TableOptions};
+use forebay_layouts::{Layout, RuleName, StoredRule, TableOptions};
 use forebay_store::log::batch::Payload;
 use forebay_store::manifest::TableEntry;
 
@@ -86,6 +86,15 @@ impl Follower {
         Ok(())
     }
 
+    /// Whether the follower has heard of tables, or of the end of some, of which a source has not that has told these and
+    /// was not looked at yet. Where the source follows another one, it may only be amid a round.
+    pub(super) fn has_heard_more(&self, told: &Told) -> bool {
+        let state = self.db.engine().versions.state();
+        let is_gone =
+            |entry: &TableEntry| entry.id < self.known_below && !state.tables.contains_key(&entry.id);
+        !told.is_checked && (self.known_below > told.next_table || told.tables.iter().any(is_gone))
+    }
+
     /// A record of this table comes: it is here from now on, and so is all that was made before it.
     pub(super) fn make_up_to<R: Read>(
         &mut self,
@@ -119,7 +128,8 @@ impl Follower {
         let state = engine.versions.state();
         let is_gone = |table: &&TableState| table.id < told.next_table && !told.has(table.id);
         let gone = state.tables.values().map(|table| &**table).filter(is_gone);
-        gone.map(|table| table.id).try_for_each(|id| drop_followed(engine, id).map(drop))?;
+        let gone: Vec<u32> = gone.map(|table| table.id).collect();
+        self.drop_gone(&gone)?;
         told.is_taken = true;
         for entry in &told.tables {
             if let Some(table) = engine.versions.state().tables.get(&entry.id) {
@@ -146,7 +156,7 @@ impl Follower {
         if let Some(older) = engine.versions.state().table_named(&entry.name) {
             // It was dropped there before this one was made.
             debug_assert!(older.id < entry.id, "tables of one name follow each other");
-            drop_followed(engine, older.id)?;
+            self.drop_gone(&[older.id])?;
         }
         let (options, version) = (options.encode(&rule), forebay_layouts::empty(&options)?);
         let entry = TableEntry { options, version, ..entry.clone() };
@@ -157,6 +167,16 @@ impl Follower {
         Ok(())
     }
 
+    /// Drops these, once all is durable that the source had before: a power loss that took that back would not bring back
+    /// the tables.
+    fn drop_gone(&self, gone: &[u32]) -> Result<()> {
+        if gone.is_empty() {
+            return Ok(());
+        }
+        self.db.sync()?;
+        gone.iter().try_for_each(|&id| drop_followed(self.db.engine(), id).map(drop))
+    }
+
     fn can_make(&self, entry: &TableEntry, rule: &RuleName) -> Result<()> {
         if entry.name.len() > NAME_BYTES_MAX {
             return Err(Error::invalid(format!(
@@ -164,7 +184,9 @@ impl Follower {
             )));
         }
         let is_built_in = |of: &str| BuiltIn::of(of).is_some();
+        let is_stored = matches!(rule, RuleName::Operands(name) if StoredRule::of(name).is_some());
         let is_known = *rule == RuleName::None
+            || is_stored
             || self.rules.contains_key(rule)
             || rule.state_type().is_some_and(is_built_in);
         if is_known { Ok(()) } else { Err(unknown_rule(&entry.name, rule)) }

@@ -16,6 +16,8 @@ use crate::changes::{BatchOf, Ending, Greeting, Meeting, Message, Messages, Roun
 /// The stream that is being taken in.
 struct Taking {
     meeting: Meeting,
+    /// Whether its source is a follower itself.
+    source_follows: bool,
     /// What tables there are by the end of the round; none before the first one.
     told: Option<Told>,
     /// The time by which the round was committed.
@@ -76,7 +78,9 @@ impl Follower {
         match (message, taking.as_mut()) {
             (Message::Greeting(greeting), _) => {
                 let meeting = self.meet(&greeting, applied.position)?;
-                *taking = Some(Taking { meeting, told: None, at_milliseconds: 0, is_late: false });
+                let source_follows = greeting.lineage.is_copy;
+                let (told, at_milliseconds, is_late) = (None, 0, false);
+                *taking = Some(Taking { meeting, source_follows, told, at_milliseconds, is_late });
             }
             (Message::End(Ending::Gone { since, oldest, rolled_back }), Some(_)) => {
                 return Err(Error::ChangesGone { since, oldest, rolled_back });
@@ -123,6 +127,9 @@ impl Follower {
         }
         refuse_other_way(taking.meeting, last)?;
         if last > applied.position || planted::is("batch-applied-twice") {
+            if taking.source_follows && self.has_heard_more(told) {
+                return Ok(Some(StreamEnd::Behind));
+            }
             applied.position = self.write(batch, applied.position, told, messages)?;
             applied.batches += 1;
         }

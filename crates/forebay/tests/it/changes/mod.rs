@@ -5,6 +5,7 @@ mod keeping;
 mod parted;
 mod rolled_back;
 mod to_a_moment;
+mod told_tables;
 mod world;
 
 use forebay::{Database, Error, Layout};

@@ -96,11 +96,12 @@ impl MemoryShares {
         self.follow_share();
     }
 
-    /// Tells the pool what a database holds that is only read: its share, or what it cannot help to hold, as its buffers
-    /// are as long as those of whoever writes.
+    /// Tells the pool what a database holds that is only read: its share, and beside that what it cannot help to hold, as
+    /// its buffers are as long as those of whoever writes.
     pub(crate) fn tell_held(&self) {
         if let Some(seat) = self.context.limit.seat() {
-            let held_bytes = held_bytes(&Memory::of(&self.versions)).max(seat.share_bytes());
+            let memory = Memory::of(&self.versions);
+            let held_bytes = held_bytes(&memory).max(seat.share_bytes() + memory.write_buffers);
             seat.report(held_bytes, Wish::Fixed);
         }
     }

@@ -197,11 +197,11 @@ fn no_checkpoint_goes_into_the_database_itself() {
 fn a_lock_that_is_gone_is_made_anew() {
     let folder = Folder::new("no-lock");
     folder.ok("put db t k v");
-    for command in ["get db t k", "verify db", "scan db t"] {
-        std::fs::remove_file(folder.path("db/LOCK")).unwrap();
-        folder.ok(command);
-        assert!(folder.path("db/LOCK").exists());
-    }
+    std::fs::remove_file(folder.path("db/LOCK")).unwrap();
+    // Who only looks has a lease, and needs none.
+    ["get db t k", "verify db", "scan db t"].iter().for_each(|command| drop(folder.ok(command)));
+    folder.ok("put db t k v");
+    assert!(folder.path("db/LOCK").exists());
 }
 
 /// Lists and the manifest know their lengths. Segments of the log do not: a checkpoint shares them with who writes on.

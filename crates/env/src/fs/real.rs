@@ -255,11 +255,9 @@ impl FileSystem for RealFs {
 
     fn create(&self, path: &Path, access: Access) -> Result<Arc<dyn File>> {
         let mut options = OpenOptions::new();
-        options.read(true).write(true);
-        match access {
-            Access::Foreign => options.create_new(true),
-            _ => options.create(true).truncate(true),
-        };
+        options.read(true).write(true).create(true).truncate(true);
+        // Where that is said, what was said before counts for nothing.
+        options.create_new(matches!(access, Access::Foreign));
         open(path, access, true, &mut options)
     }
 

@@ -1,7 +1,6 @@
 //! The database: a directory of tables under one log and one memory limit.
 
 use std::collections::VecDeque;
-use std::mem::ManuallyDrop;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,7 +9,7 @@ use std::time::Duration;
 use forebay_aggregate::Aggregate;
 use forebay_base::{Error, Result, planted};
 use forebay_env::sync::Mutex;
-use forebay_env::{Access, Env, FileLock, Handle, Jobs, yield_point};
+use forebay_env::{Access, Env, FileLock, Handle, yield_point};
 use forebay_layouts::Layout;
 use forebay_store::leases::Lease;
 use forebay_store::log::Durability;
@@ -31,11 +30,11 @@ use crate::{
 /// An open database. Dropping it closes it.
 #[derive(Debug)]
 pub struct Database {
-    engine: Arc<Engine>,
-    machines: Mutex<Vec<Handle>>,
+    pub(super) engine: Arc<Engine>,
+    pub(super) machines: Mutex<Vec<Handle>>,
     /// Held until it is closed.
-    lock: Mutex<Option<FileLock>>,
-    made: Made,
+    pub(super) lock: Mutex<Option<FileLock>>,
+    pub(super) made: Made,
     /// What it knows of whoever else may write, where it is open for reading only.
     pub(super) refresher: Mutex<Option<Refresher>>,
 }
@@ -356,7 +355,7 @@ impl Database {
         }
     }
 
-    fn shut(&self) -> Result<()> {
+    pub(super) fn shut(&self) -> Result<()> {
         #[cfg(feature = "async")]
         self.engine.deferred.close();
         let machines = std::mem::take(&mut *self.machines.lock());
@@ -440,28 +439,6 @@ impl Database {
             let _ = env.fs.remove(&names::log(dir, unused));
         }
         Ok(())
-    }
-}
-
-impl Drop for Database {
-    fn drop(&mut self) {
-        // Whoever wants to know of errors calls `close`; nothing acknowledged depends on this. What is not in lists goes to
-        // the log, whether there is to be one or not: nobody waits for a flush where a value is dropped.
-        let context = &self.engine.context;
-        if !Jobs::must_not_wait() || context.is_closing() {
-            let _ = self.shut();
-            return;
-        }
-        // What another database of the pool has dropped held this one: on one of the threads that step its machines, too.
-        let rest = ManuallyDrop::new(Self {
-            engine: Arc::clone(&self.engine),
-            machines: Mutex::new(std::mem::take(&mut *self.machines.lock())),
-            lock: Mutex::new(self.lock.lock().take()),
-            made: self.made,
-            refresher: Mutex::new(self.refresher.lock().take()),
-        });
-        // Without a thread for it, it stays as it is: open.
-        drop(context.env.jobs.fork("forebay-close", move || drop(ManuallyDrop::into_inner(rest))));
     }
 }
 

@@ -14,6 +14,7 @@ mod cube;
 mod database;
 mod declared;
 mod description;
+mod dropped;
 mod expiry;
 mod follower;
 mod group_files;

@@ -203,9 +203,8 @@ impl Stats {
     pub(crate) fn of(engine: &Engine) -> Self {
         let (metrics, state) = (&engine.context.metrics, engine.versions.state());
         let (values, memory) = (ValueStats::of(engine), Memory::of(&engine.versions));
-        let buffers = state.sealed.iter().chain([&state.active]);
-        let (mut files, mut tables) = (BTreeMap::new(), Vec::new());
-        let (mut list_records, mut list_record_bytes) = (0, 0);
+        let (mut files, mut tables, mut list_records, mut list_record_bytes) =
+            (BTreeMap::new(), Vec::new(), 0, 0);
         for table in state.tables.values() {
             let on_disk = table.version.files().into_iter().filter(|file| !file.is_resident());
             files.extend(on_disk.map(|file| (file.id(), file.bytes())));
@@ -216,12 +215,12 @@ impl Stats {
                 tables.push(TableStats::of(engine, table, levels));
             }
         }
+        let buffers = state.sealed.iter().chain([&state.active]);
         let log_on_disk: u64 = buffers.map(|buffer| buffer.len() as u64).sum();
         let unlisted_records = buffered_records(&engine.versions.view()).sum();
         let (flushed, kept_log_bytes) = engine.versions.lock().flushed_and_kept();
         // Opened for reading, nothing is written: the last record is the last one of the log.
-        let sequence =
-            |of: fn(&Log) -> u64| engine.context.log.as_ref().map_or(flushed + unlisted_records, of);
+        let (log, last) = (engine.context.log.as_ref(), flushed + unlisted_records);
         let disk_bytes = files.values().sum::<u64>()
             + engine.history.bytes_kept()
             + values.file_bytes
@@ -230,8 +229,8 @@ impl Stats {
         Self {
             user_records: metrics.user_records.get(),
             user_bytes: metrics.user_bytes.get(),
-            last_sequence: sequence(Log::last_sequence),
-            durable_sequence: sequence(Log::durable_sequence),
+            last_sequence: log.map_or(last, Log::last_sequence),
+            durable_sequence: log.map_or(last, Log::durable_sequence),
             unlisted_records,
             unlisted_bytes: log_on_disk,
             write_amplification: ratio(bytes_written(metrics), metrics.user_bytes.get()),

@@ -11,6 +11,7 @@ mod enter;
 mod evidence;
 mod feed;
 mod found;
+mod left;
 mod read_back;
 mod refresh;
 mod reload;
@@ -133,6 +134,7 @@ fn read(
     let (reader, durable, keeps_records) = (found.reader(&looking), found.durable, found.keeps_records);
     let Found { superblock, closed, manifest, mut replay, listing, live, mut read, retained, pool, .. } =
         found;
+    let last_sequence = read.recovered.last_sequence;
     let (mut followed, mut log, mut active, mut owed) = (None, None, WriteBuffer::never_filled(), None);
     let manifest = if options.read_only {
         limit.note_log(pool.held_bytes());
@@ -147,14 +149,12 @@ fn read(
         clear_away(fs, dir, &trash, &listing, &live, needed, manifest.id())?;
         superblock.keep_spare(fs, dir)?;
         take_over(&reader, &mut replay, &mut manifest, &mut read, is_noted)?;
-        let last = read.recovered.last_sequence;
-        owed = take_up_feed(&reader, &superblock, &mut replay, &mut manifest, last)?;
-        let (begun, first) = begin(&reader, &replay, &superblock, last)?;
+        owed = take_up_feed(&reader, &superblock, &mut replay, &mut manifest, last_sequence)?;
+        let (begun, first) = begin(&reader, &replay, &superblock, last_sequence)?;
         (log, active) = (Some(begun), first);
         manifest.keep_tail();
         Some(manifest)
     };
-    let last_sequence = read.recovered.last_sequence;
     let (sealed, pending): (Vec<_>, _) = (read.buffers.into_iter().rev().collect(), read.pending);
     let version_set = version_set_of(&replay, retained, manifest, owed);
     let (tables, lists, trees) = (replay.tables.clone(), replay.lists.clone(), replay.trees.clone());

@@ -24,6 +24,7 @@ use forebay_store::{Place, WriteBuffer};
 
 use crate::engine::Engine;
 use crate::open::beside::look_beside;
+use crate::open::left::Left;
 use crate::open::{Found, Listing, Looking};
 use crate::versions::{Replay, RetainedSegment, SegmentFile, State, VersionSetGuard, retained_segments};
 
@@ -50,20 +51,6 @@ pub(crate) struct Refresher {
     durable: u64,
     /// Whether what was read fits what is published: not after an error in its midst.
     is_whole: bool,
-}
-
-/// What a refresh let go of.
-struct Left {
-    /// What needs it was read up to here.
-    place: Place,
-    files: Vec<WeakFile>,
-    segments: Vec<Weak<SegmentFile>>,
-}
-
-impl Left {
-    fn is_read(&self) -> bool {
-        self.files.iter().any(WeakFile::is_kept) || self.segments.iter().any(|file| file.strong_count() > 0)
-    }
 }
 
 impl Refresher {

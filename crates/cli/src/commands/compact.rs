@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::args::key_range::{KeyRange, RangeArgs, bounds};
 use crate::args::{Common, DatabaseArgs, Writing};
 use crate::clock::Stopwatch;
-use crate::database::{Access, known_table, open};
+use crate::database::{Access, has_ranges, known_table, open};
 use crate::failure::Failure;
 use crate::keys::Notation;
 use crate::output::Output;
@@ -60,11 +60,7 @@ fn compact(db: &Database, name: &str, range: &KeyRange) -> Result<(), Failure> {
     if let KeyRange::All = range {
         return Ok(table.compact()?);
     }
-    if !table.layout()?.is_ordered() {
-        return Err(Failure::work(format!(
-            "table {name:?} is hash-ordered: --from, --to and --prefix need a key-ordered table"
-        )));
-    }
+    has_ranges(&table, name)?;
     let table = db.snapshot().ordered_table(name)?;
     let compacted = match range {
         KeyRange::Prefix(prefix) => table.compact_prefix(prefix),

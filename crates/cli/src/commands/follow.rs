@@ -2,7 +2,6 @@
 
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use clap::Args;
 use forebay::{Applied, Error, Follower, StreamEnd, Until};
@@ -10,17 +9,11 @@ use serde_json::{Value, json};
 
 use crate::args::moment::parse_until;
 use crate::args::{Common, Reading};
-use crate::clock::pause;
-use crate::commands::stream::with_host;
+use crate::commands::stream::{bound_silence, wait, with_host};
 use crate::database::{Access, options, patiently};
 use crate::failure::Failure;
 use crate::input::open::open;
 use crate::output::{Output, counted};
-
-/// A source that says nothing for so long is gone: it says each second that it is there.
-const SILENCE_MAX: Duration = Duration::from_secs(30);
-/// So many moments until a source that is gone is looked for again.
-const PAUSES: usize = 50;
 
 /// Apply what another database has committed, each commit once, to a copy of it
 ///
@@ -142,8 +135,7 @@ fn connect(
         let reason = match TcpStream::connect(address) {
             Ok(socket) => {
                 // Where that cannot be set it waits for longer.
-                let _ = socket.set_read_timeout(Some(SILENCE_MAX));
-                let _ = socket.set_write_timeout(Some(SILENCE_MAX));
+                let _ = bound_silence(&socket);
                 let applied = follower.follow_until(&socket, until)?;
                 match applied.end {
                     StreamEnd::Reached | StreamEnd::Passed => return Ok(applied),
@@ -163,6 +155,6 @@ fn connect(
             tell!("forebay: {reason}");
         }
         told = reason;
-        (0..PAUSES).for_each(|_| pause());
+        wait();
     }
 }

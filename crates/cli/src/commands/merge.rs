@@ -4,15 +4,12 @@ use std::ffi::OsString;
 
 use clap::Args;
 use forebay::{Batch, Database, Durability, Layout, StoredRule};
-use serde_json::json;
 
 use super::aggregate::writable;
 use crate::args::parse::{LAYOUT_HELP, parse_durability, parse_layout, parse_rule};
 use crate::args::{Common, TableArgs, Writing};
-use crate::database::made::Made;
+use crate::commands::record::write_one;
 use crate::failure::Failure;
-use crate::keys::Notation;
-use crate::output::Output;
 
 /// Merge an operand into a key, by the table's rule, without reading what is there
 ///
@@ -46,19 +43,8 @@ pub(crate) struct MergeArgs {
 }
 
 pub(crate) fn run(args: &MergeArgs, common: &Common) -> Result<(), Failure> {
-    let notation = Notation::from_flag(args.hex);
-    let key = notation.parse(args.key.as_encoded_bytes()).map_err(Failure::Usage)?;
-    let operand = notation.parse(args.operand.as_encoded_bytes()).map_err(Failure::Usage)?;
-    let (db, made) = Made::open(&args.target.db, common)?;
-    let sequence = match merge(&db, args, &key, &operand) {
-        Ok(sequence) => sequence,
-        Err(failure) => {
-            made.undo(db);
-            return Err(failure);
-        }
-    };
-    db.close()?;
-    Output::only_json(common.form(), &json!({ "records": 1, "sequence": sequence }))
+    let record = [&args.key, &args.operand];
+    write_one(&args.target, record, args.hex, common, |db, key, operand| merge(db, args, key, operand))
 }
 
 fn merge(db: &Database, args: &MergeArgs, key: &[u8], operand: &[u8]) -> Result<u64, Failure> {

@@ -20,6 +20,7 @@ pub(crate) mod load;
 pub(crate) mod man;
 pub(crate) mod merge;
 pub(crate) mod put;
+mod record;
 pub(crate) mod rescue;
 pub(crate) mod restore;
 pub(crate) mod rollback;

@@ -20,7 +20,8 @@ use crate::screen;
 
 /// It is looked again for what is new after so many moments.
 const PAUSES: usize = 50;
-/// A follower that does not ask, or takes nothing, for so long is gone.
+/// A follower that does not ask, or takes nothing, for so long is gone; and so is a source that says nothing: it says
+/// each second that it is there.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
 /// So many followers are served at a time.
 const FOLLOWERS_MAX: usize = 64;
@@ -80,7 +81,7 @@ pub(crate) fn with_host(address: &str) -> String {
 }
 
 /// Waits a second.
-fn wait() {
+pub(crate) fn wait() {
     (0..PAUSES).for_each(|_| pause());
 }
 
@@ -151,11 +152,15 @@ fn listen(db: &Database, address: &str, common: &Common) -> Result<(), Failure> 
     })
 }
 
+/// Has reads and writes of a socket end with an error where the other end does nothing for long.
+pub(crate) fn bound_silence(socket: &TcpStream) -> io::Result<()> {
+    socket.set_read_timeout(Some(SILENCE_MAX))?;
+    socket.set_write_timeout(Some(SILENCE_MAX))
+}
+
 /// Serves a follower, for as long as it is seen what is new.
 fn serve(db: &Database, is_seen: &AtomicBool, socket: &TcpStream) -> Result<(), Failure> {
-    let bounded = socket.set_read_timeout(Some(SILENCE_MAX));
-    bounded
-        .and_then(|()| socket.set_write_timeout(Some(SILENCE_MAX)))
+    bound_silence(socket)
         .map_err(|error| Failure::work(format!("the socket cannot have timeouts: {error}")))?;
     let position = requested_position(socket)?;
     // It may have heard of more elsewhere, as a backup of just now has.

@@ -73,6 +73,16 @@ pub(crate) fn known_table(db: &Database, name: &str) -> Result<Table, Failure> {
     })
 }
 
+/// Refuses a table that has no ranges.
+pub(crate) fn has_ranges(table: &Table, name: &str) -> Result<(), Failure> {
+    match table.layout()?.is_ordered() {
+        true => Ok(()),
+        false => Err(Failure::work(format!(
+            "table {name:?} is hash-ordered: --from, --to and --prefix need a key-ordered table"
+        ))),
+    }
+}
+
 /// There is nothing of this name, but perhaps of another.
 pub(crate) fn missing<'a>(what: &str, name: &str, names: impl IntoIterator<Item = &'a str>) -> Failure {
     let names: Vec<&str> = names.into_iter().collect();

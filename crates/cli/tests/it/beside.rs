@@ -1,24 +1,6 @@
 //! Commands that only look, beside a process that has the database open to write.
 
-use std::process::{Child, ChildStdin, Stdio};
-
 use crate::tool::Folder;
-
-/// A load that has the database open and waits for more input.
-fn loading(folder: &Folder) -> (Child, ChildStdin) {
-    let mut loading = folder
-        .command(&["load", "db", "t", "-", "--batch", "1"])
-        .stdin(Stdio::piped())
-        .stderr(Stdio::null())
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
-    let input = loading.stdin.take().unwrap();
-    while std::fs::read_to_string(folder.path("db/LOCK")).unwrap().trim() != loading.id().to_string() {
-        std::thread::yield_now();
-    }
-    (loading, input)
-}
 
 #[test]
 fn commands_that_look_work_beside_one_that_writes() {
@@ -26,7 +8,7 @@ fn commands_that_look_work_beside_one_that_writes() {
     folder.ok("put db t a 1");
     folder.ok("put db t b 2");
     folder.ok("savepoint db then");
-    let (mut loading, input) = loading(&folder);
+    let (mut loading, input) = folder.loading(&["load", "db", "t", "-", "--batch", "1"]);
     assert_eq!(folder.ok("get db t a"), "1\n");
     assert!(folder.ok("scan db t").contains('b'));
     assert!(folder.ok("describe db").contains('t'));

@@ -102,17 +102,7 @@ fn messages_name_what_was_meant() {
 fn a_database_that_is_in_use_is_waited_for() {
     let folder = Folder::new("wait");
     folder.ok("put db t k v");
-    let mut loading = folder
-        .command(&["load", "db", "t", "-"])
-        .stdin(Stdio::piped())
-        .stderr(Stdio::null())
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
-    let input = loading.stdin.take().unwrap();
-    while std::fs::read_to_string(folder.path("db/LOCK")).unwrap().trim() != loading.id().to_string() {
-        std::thread::yield_now();
-    }
+    let (mut loading, input) = folder.loading(&["load", "db", "t", "-"]);
     folder.run("put db t k w").refused(1, &["process"]);
     folder.run("put db t k w --wait 5ms").refused(1, &["process"]);
     assert_eq!(folder.ok("get db t k"), "v\n", "who only looks need not wait");

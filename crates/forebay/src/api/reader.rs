@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use forebay_base::{Error, Result};
-use forebay_env::LockMode;
 use forebay_env::sync::atomic::Ordering;
-use forebay_store::names;
 
-use crate::changes::buffered_records;
+use crate::changes::last_seen;
 use crate::context::refuse_guests;
+use crate::engine::Engine;
+use crate::open::is_written;
 use crate::{Database, Stats};
 
 /// How long it takes until it is looked again whether there is an answer.
@@ -74,10 +74,8 @@ impl Database {
         let context = &self.engine().context;
         context.check_open()?;
         let Some(lease) = &context.lease else { return Ok(None) };
-        // Whoever opens it to write just then finds it locked, for a moment.
-        match context.env.fs.lock(&context.dir.join(names::LOCK), LockMode::Shared) {
-            Err(Error::Locked { .. }) => {}
-            alone => return alone.map(|_| None),
+        if !is_written(&context.env, &context.dir)? {
+            return Ok(None);
         }
         lease.ask()?;
         let end = context.env.clock.now().saturating_add(patience);
@@ -110,14 +108,20 @@ impl Database {
 
     /// The number up to which what is seen is known to be durable.
     pub(super) fn seen_durable(&self) -> u64 {
-        let durable = self.engine().context.seen_durable.load(Ordering::Relaxed);
-        durable.min(self.seen_sequence())
+        self.engine().seen_durable(self.seen_sequence())
     }
 
     /// The number of the last record that is seen, where nothing is written.
     pub(super) fn seen_sequence(&self) -> u64 {
         debug_assert!(self.engine().context.log.is_none(), "who writes knows its last record");
         let version_set = self.engine().versions.lock();
-        version_set.log.flushed.1 + buffered_records(&self.engine().versions.view()).sum::<u64>()
+        last_seen(version_set.log.flushed.1, &self.engine().versions.view())
+    }
+}
+
+impl Engine {
+    /// The number up to which what is seen, up to this one, is known to be durable, where nothing is written.
+    pub(super) fn seen_durable(&self, last: u64) -> u64 {
+        self.context.seen_durable.load(Ordering::Relaxed).min(last)
     }
 }

@@ -230,7 +230,7 @@ impl Stats {
             user_records: metrics.user_records.get(),
             user_bytes: metrics.user_bytes.get(),
             last_sequence: log.map_or(last, Log::last_sequence),
-            durable_sequence: log.map_or(last, Log::durable_sequence),
+            durable_sequence: log.map_or_else(|| engine.seen_durable(last), Log::durable_sequence),
             unlisted_records,
             unlisted_bytes: log_on_disk,
             write_amplification: ratio(bytes_written(metrics), metrics.user_bytes.get()),

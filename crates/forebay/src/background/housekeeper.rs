@@ -166,7 +166,10 @@ impl Background {
     /// Answers readers of other processes that ask for numbers, and removes what dead ones have left.
     fn answer_readers(&self) {
         let Some(leases) = self.versions.lists.trash.leases() else { return };
-        leases.held();
+        // Who asks holds one.
+        if leases.held().is_empty() {
+            return;
+        }
         for reader in leases.asking() {
             let answer = self.context.answer.get().and_then(|answer| answer());
             // Who has no answer by then does without.

@@ -84,7 +84,8 @@ impl Moment {
     /// The error where nobody can have seen this number.
     pub(crate) fn ahead(&self, since: u64) -> Error {
         Error::invalid(format!(
-            "changes after {since} were asked for, but the last record has number {}; a follower that is ahead has followed              another database, or has seen commits that a crash took; make its copy anew",
+            "changes after {since} were asked for, but the last record has number {}; a follower that is ahead has followed \
+             another database, or has seen commits that a crash took; make its copy anew",
             self.last
         ))
     }
@@ -93,6 +94,11 @@ impl Moment {
 /// How many records each write buffer of a view has.
 pub(crate) fn buffered_records(view: &View) -> impl Iterator<Item = u64> {
     view.buffers().map(|(buffer, bytes)| frame::records_of(&buffer.bytes()[..bytes]))
+}
+
+/// The number of the last record that a view sees, of which those up to a number are flushed.
+pub(crate) fn last_seen(flushed: u64, view: &View) -> u64 {
+    flushed + buffered_records(view).sum::<u64>()
 }
 
 impl Changes {
@@ -114,11 +120,8 @@ impl Changes {
         let view = versions.view();
         let flushed = version_set.log.flushed.1;
         let oldest = version_set.retained.values().next().map_or(flushed, |held| held.before);
-        let last = versions
-            .context
-            .log
-            .as_ref()
-            .map_or_else(|| flushed + buffered_records(&view).sum::<u64>(), |log| log.last_sequence());
+        let log = versions.context.log.as_ref();
+        let last = log.map_or_else(|| last_seen(flushed, &view), |log| log.last_sequence());
         debug_assert!(last >= flushed, "what is flushed was accepted");
         let moment = Moment {
             state: Arc::clone(&view.state),

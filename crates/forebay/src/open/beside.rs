@@ -1,7 +1,9 @@
 //! Looking at a directory that somebody else may write meanwhile.
 
+use std::path::Path;
+
 use forebay_base::{Error, Result};
-use forebay_env::LockMode;
+use forebay_env::{Env, LockMode};
 use forebay_store::names;
 
 use crate::open::{Found, Looking, look};
@@ -26,7 +28,7 @@ pub(crate) fn look_beside(looking: &Looking<'_>) -> Result<Found> {
         if same >= SAME_MAX {
             return Err(error);
         }
-        let Ok(is_written) = is_written(looking) else { return Err(error) };
+        let Ok(is_written) = is_written(looking.env, looking.dir) else { return Err(error) };
         (last, is_live) = (told, is_written);
     }
     let reason = "it changes while it is read, each time; try again".into();
@@ -35,8 +37,8 @@ pub(crate) fn look_beside(looking: &Looking<'_>) -> Result<Found> {
 }
 
 /// Whether somebody writes. The lock is let go of at once; a writer that comes just then tries again.
-fn is_written(looking: &Looking<'_>) -> Result<bool> {
-    match looking.env.fs.lock(&looking.dir.join(names::LOCK), LockMode::Shared) {
+pub(crate) fn is_written(env: &Env, dir: &Path) -> Result<bool> {
+    match env.fs.lock(&dir.join(names::LOCK), LockMode::Shared) {
         Err(Error::Locked { .. }) => Ok(true),
         Err(error) if !error.is_not_found() => Err(error),
         _ => Ok(false),

@@ -31,9 +31,7 @@ pub(super) fn take_up_feed(
             let was_copy = std::mem::take(&mut feed.lineage.is_copy);
             let (is_new, entropy) = (feed.lineage.lines.is_empty(), &reader.env.entropy);
             if is_new && feed.keep_bytes > 0 {
-                let is_whole = is_whole(replay);
-                (feed.lineage.database, feed.lineage.is_whole) = (superblock.database_id, is_whole);
-                feed.lineage.begin(entropy(), if is_whole { 0 } else { last_sequence });
+                feed.lineage.found(superblock.database_id, entropy(), last_sequence, is_whole(replay));
             } else if !is_new && (was_copy || reader.closed.is_none()) {
                 feed.lineage.begin(entropy(), last_sequence);
             }

@@ -40,6 +40,7 @@ use crate::options::{Options, Role};
 use crate::pool::Limit;
 use crate::versions::{Replay, RetainedSegment, Retired, State, VersionSet, Versions};
 
+pub(crate) use beside::is_written;
 pub(crate) use clear::{Listing, clear_away, is_ours, remove_all};
 pub(crate) use destroy::{Made, destroy, remove_files};
 pub(crate) use dump::dump;
@@ -137,7 +138,6 @@ fn read(
     let last_sequence = read.recovered.last_sequence;
     let (mut followed, mut log, mut active, mut owed) = (None, None, WriteBuffer::never_filled(), None);
     let manifest = if options.read_only {
-        limit.note_log(pool.held_bytes());
         followed = manifest.filter(|_| lease.is_some());
         None
     } else {
@@ -193,6 +193,9 @@ fn begin_to_share(engine: &Engine) {
     engine.memory.begin();
     engine.versions.weigh();
     engine.versions.lock().weigh_savepoints();
+    if engine.context.options.read_only {
+        engine.memory.tell_held();
+    }
 }
 
 /// The log, in the segment that is filled first, and the buffer of that.

@@ -183,17 +183,14 @@ impl Shared {
     /// A seat for one more database. What it has at first others need not give back.
     fn join(self: &Arc<Self>, label: &str, jobs: &Jobs, wish: Wish) -> Result<seat::Seat> {
         let mut seats = self.seats.lock();
-        // What others can never give back.
-        let kept = |seat: &Taken| {
-            if seat.claim.wish == Wish::Fixed { seat.claim.taken_bytes() } else { SHARE_BYTES_MIN }
-        };
-        let kept_bytes = seats.by_number.values().fold(0, |sum: u64, seat| sum.saturating_add(kept(seat)));
-        let of_readers = |seat: &&Taken| seat.claim.wish == Wish::Fixed;
-        let fixed_bytes = seats
-            .by_number
-            .values()
-            .filter(of_readers)
-            .fold(0, |sum: u64, seat| sum.saturating_add(kept(seat)));
+        // What others can never give back: those that only read all that they have.
+        let (mut kept_bytes, mut fixed_bytes) = (0_u64, 0_u64);
+        for Taken { claim, .. } in seats.by_number.values() {
+            let is_fixed = claim.wish == Wish::Fixed;
+            let bytes = if is_fixed { claim.taken_bytes() } else { SHARE_BYTES_MIN };
+            kept_bytes = kept_bytes.saturating_add(bytes);
+            fixed_bytes = fixed_bytes.saturating_add(if is_fixed { bytes } else { 0 });
+        }
         if kept_bytes.saturating_add(SHARE_BYTES_MIN) > self.shares_bytes() {
             return Err(Error::invalid(format!(
                 "the pool has {} bytes, which are enough for {} databases, and {} are open, which keep {kept_bytes}; \

@@ -96,13 +96,6 @@ impl Limit {
         }
     }
 
-    /// Of a database that is opened for reading only: notes what it holds of the log for as long as it is open.
-    pub(crate) fn note_log(&self, buffer_bytes: u64) {
-        if let Self::Seat(seat) = self {
-            seat.report(seat.share_bytes() + buffer_bytes, Wish::Fixed);
-        }
-    }
-
     /// The right to begin a merge, `now` by its clock, for a compactor of this number; `None` as long as others of the
     /// pool have all that there are.
     pub(crate) fn begin_merge(&self, compactor: usize, now: Duration) -> Option<Permit> {

@@ -26,8 +26,8 @@ impl Versions {
             // The log has all there ever was where nothing is flushed, and nothing came in beside it.
             let is_whole = version_set.log.flushed.1 == 0 && state.files().next().is_none();
             let last = self.context.log()?.last_sequence();
-            feed.lineage.begin((self.context.env.entropy)(), if is_whole { 0 } else { last });
-            (feed.lineage.database, feed.lineage.is_whole) = (self.context.superblock.database_id, is_whole);
+            let (database, id) = (self.context.superblock.database_id, (self.context.env.entropy)());
+            feed.lineage.found(database, id, last, is_whole);
             version_set.say(feed)?;
         }
         debug_assert!(

@@ -14,7 +14,7 @@ use forebay_env::{Access, Appender};
 
 use super::frame::{HEADER_BYTES, Header, append_frame, end_of, frame_bytes, walk};
 use super::frames::Frames;
-use super::recover::{Frame, LogFiles, placed};
+use super::recover::{Frame, LogFiles, MALFORMED, placed};
 use crate::buffer::{ArenaPool, RangeDelete, WriteBuffer};
 use crate::names;
 
@@ -170,7 +170,7 @@ impl LogTail {
             else {
                 return Ok(false);
             };
-            let malformed = || Error::corruption(&path, at as u64, "a frame's records are malformed");
+            let malformed = || Error::corruption(&path, at as u64, MALFORMED);
             let frame = Frame::of(id, header, payload).ok_or_else(malformed)?;
             self.push(&frame, at, len, files, pool)?;
             frames.pass(&header);

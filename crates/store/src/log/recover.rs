@@ -58,7 +58,7 @@ pub enum Reading {
     Live,
 }
 
-const MALFORMED: &str = "a frame's records are malformed";
+pub(super) const MALFORMED: &str = "a frame's records are malformed";
 
 /// A sound frame that numbers on.
 pub struct Frame<'a> {
@@ -322,7 +322,7 @@ pub fn check(files: &LogFiles<'_>, extent: &Extent) -> Result<u64> {
         let count = records.by_ref().count();
         let is_whole = records.is_at_end();
         if !is_whole || count + records.into_range_deletes().len() != header.records as usize {
-            return Err(Error::corruption(&path, at, "a frame's records are malformed"));
+            return Err(Error::corruption(&path, at, MALFORMED));
         }
         last += u64::from(header.records);
         frames.pass(&header);

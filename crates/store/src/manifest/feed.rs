@@ -79,6 +79,14 @@ impl Lineage {
         is_sound.then_some(Self { database, is_copy, is_whole, lines })
     }
 
+    /// Begins it, by a line of this number, at a database whose last record this is; `is_whole` where its log has all
+    /// there ever was, of which none is before the line then.
+    pub fn found(&mut self, database: u64, id: u64, last: u64, is_whole: bool) {
+        debug_assert!(self.lines.is_empty(), "a history begins once");
+        (self.database, self.is_whole) = (database, is_whole);
+        self.begin(id, if is_whole { 0 } else { last });
+    }
+
     /// Another line begins behind this record. Of lines that begin later nothing is left.
     pub fn begin(&mut self, id: u64, from: u64) {
         self.lines.retain(|line| line.from <= from);

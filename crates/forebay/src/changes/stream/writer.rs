@@ -56,16 +56,15 @@ struct News {
 
 impl<W: Write> ChangeStream<W> {
     pub(crate) fn begin(versions: &Arc<Versions>, since: u64, out: W) -> Result<Self> {
-        if versions.context.log.is_some() {
-            versions.begin_lineage()?;
-        }
-        let (_, Moment { lineage, .. }) = Changes::begin(versions, since)?;
-        if lineage.lines.is_empty() {
-            return Err(Error::invalid(
-                "the database keeps no changes for followers yet; open it once to write with keep_changes (in a shell \
-                 `--keep-changes SIZE`)",
-            ));
-        }
+        let lineage = match versions.context.log.is_some() {
+            true => versions.begin_lineage()?,
+            false => versions.lineage().ok_or_else(|| {
+                Error::invalid(
+                    "the database keeps no changes for followers yet; open it once to write with keep_changes (in a shell \
+                     `--keep-changes SIZE`)",
+                )
+            })?,
+        };
         let (versions, pending) = (Arc::clone(versions), MAGIC.to_vec());
         let greeting = Greeting { lineage: lineage.clone(), since };
         let mut stream = Self { versions, out, pending, written: 0, position: since, lineage, told: None };

@@ -103,9 +103,9 @@ fn verify_roots(versions: &Versions, report: &mut VerifyReport) {
             report.problems.push(error.to_string());
         }
     };
-    note(Superblock::read(fs, &context.dir).map(drop));
+    note(looked_at(versions, || Superblock::read(fs, &context.dir).map(drop)));
     // What is whole lacks nothing by it.
-    let spare = Superblock::read_spare(fs, &context.dir).map_err(Error::or_missing);
+    let spare = looked_at(versions, || Superblock::read_spare(fs, &context.dir).map_err(Error::or_missing));
     let spare_problem = match spare {
         Err(Error::Corruption { file, offset, reason }) => Some(format!(
             "{} is damaged at offset {offset}: {reason}; it is written anew when the database is opened to write",
@@ -119,14 +119,20 @@ fn verify_roots(versions: &Versions, report: &mut VerifyReport) {
     {
         // Nothing is appended to the manifest.
         let _version_set = versions.lock();
-        let manifest = Current::read(fs, &context.dir)
-            .and_then(|current| Manifest::open(fs, &context.dir, &current, false, Arc::default()));
+        let manifest = looked_at(versions, || {
+            let current = Current::read(fs, &context.dir)?;
+            Manifest::open(fs, &context.dir, &current, false, Arc::default())
+        });
         note(manifest.map(drop));
     }
     // What was salvaged numbers on nowhere.
     let needed = if context.options.salvage { Vec::new() } else { segments(versions) };
     for extent in needed {
-        let found = check(&context.log_files(), &extent).map(drop);
+        let found = looked_at(versions, || check(&context.log_files(), &extent).map(drop));
+        if matches!(&found, Err(error) if error.is_not_found() && context.options.read_only) {
+            // The writer needs it no more: what it had is in the buffer here, and in lists there.
+            continue;
+        }
         // It may have been retired, and given another use, while it was read: then nothing of it is needed.
         if found.is_ok() || segments(versions).iter().any(|needed| needed.id == extent.id) {
             note(found);
@@ -134,6 +140,13 @@ fn verify_roots(versions: &Versions, report: &mut VerifyReport) {
     }
     report.problems.extend(spare_problem);
     report.problems.extend(Damage::all(versions).iter().map(Damage::to_string));
+}
+
+/// What a look finds. Another process may write beside a reader: what it was about to write looks damaged once, and what
+/// is damaged does so each time.
+fn looked_at<T>(versions: &Versions, look: impl Fn() -> Result<T>) -> Result<T> {
+    let looks_more = if versions.context.options.read_only { 2 } else { 0 };
+    (0..looks_more).find_map(|_| look().ok()).map_or_else(look, Ok)
 }
 
 /// The segments that are needed, and what their files must have by now. Those that are kept for their changes are

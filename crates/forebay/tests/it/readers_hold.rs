@@ -117,6 +117,8 @@ fn fold_and_go_on(layout: &str, keep: u64, end: End, steps: usize) {
     } else {
         let seen = ["t", "other"].map(|name| reader.table(name).existing(true).open_ordered().unwrap());
         assert_eq!([all(&seen[0]), all(&seen[1])], contents, "{told_so}");
+        let found = reader.verify(&mut |_, _| ()).unwrap();
+        assert_eq!(found.problems, Vec::<String>::new(), "{told_so}: nothing is damaged");
         reader.refresh().unwrap_or_else(|error| panic!("{told_so}: {error}"));
         assert_eq!([all(&seen[0]), all(&seen[1])], contents, "{told_so}");
     }

@@ -178,16 +178,16 @@ impl Interner {
             let is_key = text.len() <= KEY_BYTES_MAX;
             return if is_key { [self.number(text).into(), LONG] } else { TOO_LONG };
         }
-        let (mut low, mut high) = ([0; 8], [0; 8]);
-        match text.split_at_checked(8) {
-            Some((head, tail)) => {
-                low.copy_from_slice(head);
-                high[..tail.len()].copy_from_slice(tail);
+        let (low, high) = match (text.first_chunk(), text.last_chunk()) {
+            // The last eight bytes begin before the eighth, so many bits as are shifted out.
+            (Some(head), Some(tail)) => {
+                let behind = 8 * (text.len() as u32 - 8);
+                let tail = u64::from_le_bytes(*tail).unbounded_shr(64 - behind);
+                (u64::from_le_bytes(*head), tail)
             }
-            None => low[..text.len()].copy_from_slice(text),
-        }
-        high[7] = text.len() as u8 + 1;
-        [low, high].map(u64::from_le_bytes)
+            _ => (few_bytes(text), 0),
+        };
+        [low, high | (text.len() as u64 + 1) << 56]
     }
 
     fn number(&mut self, text: &[u8]) -> u32 {
@@ -209,6 +209,25 @@ impl Interner {
     }
 }
 
+/// Up to seven bytes as a number, by reads of fixed lengths.
+#[inline]
+fn few_bytes(text: &[u8]) -> u64 {
+    let len = text.len();
+    debug_assert!(len < 8, "eight are read at once");
+    match (text.first_chunk(), text.last_chunk(), text) {
+        (Some(head), Some(tail), _) => {
+            u64::from(u32::from_le_bytes(*head)) | u64::from(u32::from_le_bytes(*tail)) << (8 * (len - 4))
+        }
+        (_, _, [first, .., last]) => {
+            u64::from(*first)
+                | u64::from(text[len / 2]) << (8 * (len / 2))
+                | u64::from(*last) << (8 * (len - 1))
+        }
+        (_, _, [only]) => u64::from(*only),
+        _ => 0,
+    }
+}
+
 /// The text of a number.
 fn of<'b>(ends: &[usize], bytes: &'b [u8], number: u32) -> &'b [u8] {
     let at = number as usize;
@@ -220,7 +239,20 @@ fn of<'b>(ends: &[usize], bytes: &'b [u8], number: u32) -> &'b [u8] {
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::Secret;
+    use super::{Interner, SHORT_BYTES, Secret};
+
+    /// The bytes of a short text below its length.
+    #[test]
+    fn short_texts_are_their_own_words() {
+        let texts: Vec<u8> = (1..=SHORT_BYTES as u8).map(|at| at * 17).collect();
+        for len in 0..=SHORT_BYTES {
+            let mut bytes = [0; 16];
+            bytes[..len].copy_from_slice(&texts[..len]);
+            bytes[15] = len as u8 + 1;
+            let [low, high] = Interner::default().words(&texts[..len]);
+            assert_eq!([low.to_le_bytes(), high.to_le_bytes()].concat(), bytes, "{len}");
+        }
+    }
 
     /// There was one hash for all: whoever knew it could have each row look through all that came before.
     #[test]

@@ -257,6 +257,9 @@ impl Machine for Compactor {
             self.background.context.limit.decline_merges();
             return Step::Finished;
         }
+        if let Some(rests) = self.background.rests(self.name()) {
+            return rests;
+        }
         let advanced = self.advance();
         let health = &self.background.context.health;
         match advanced {

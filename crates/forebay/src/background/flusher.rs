@@ -234,6 +234,9 @@ impl Machine for Flusher {
         if self.background.context.is_closing() || self.background.context.fatal().is_some() {
             return Step::Finished;
         }
+        if let Some(rests) = self.background.rests((super::FLUSH, 0)) {
+            return rests;
+        }
         if self.work.is_none() {
             self.work = self.begin();
             if self.work.is_none() {

@@ -202,9 +202,16 @@ impl Background {
     /// Notes a machine's failure, by its name and number, and when to try again.
     fn note_failure(&self, machine: (&'static str, usize), error: Error) -> Step {
         self.make_space(&error);
-        self.context.health.fails(machine, error);
+        let next_try = self.context.env.clock.now() + RETRY_AFTER;
+        self.context.health.fails(machine, error, next_try);
         self.context.env.jobs.wake();
-        Step::Until(self.context.env.clock.now() + RETRY_AFTER)
+        Step::Until(next_try)
+    }
+
+    /// Until when a machine that has failed is to do nothing: what it tells others by wakes it, too, and machines that
+    /// fail one after the other would wake each other for ever.
+    fn rests(&self, machine: (&'static str, usize)) -> Option<Step> {
+        self.context.health.rests(machine, self.context.env.clock.now()).map(Step::Until)
     }
 
     /// Notes that a machine gets on again. What it has set aside on the way is kept in mind by table.

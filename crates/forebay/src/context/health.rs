@@ -2,6 +2,7 @@
 //! write it; writers and users that wait for them read it.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use forebay_base::Error;
 use forebay_env::sync::atomic::{AtomicU64, Ordering};
@@ -15,11 +16,17 @@ pub(crate) const COMPACT: &str = "forebay-compact";
 
 pub(crate) struct Health {
     /// Why a machine does not get on, until it does, by its name and its number.
-    troubles: Mutex<BTreeMap<(&'static str, usize), Error>>,
+    troubles: Mutex<BTreeMap<(&'static str, usize), Trouble>>,
     /// How many compactors there are.
     compactors: usize,
     /// A bit for each compactor that has found nothing to do.
     idle: AtomicU64,
+}
+
+struct Trouble {
+    error: Error,
+    /// When it tries again, whoever wakes it before.
+    next_try: Duration,
 }
 
 impl Health {
@@ -35,18 +42,26 @@ impl Health {
 
     /// Why the first machine that does not get on does not.
     pub(crate) fn any_trouble(&self) -> Option<Error> {
-        self.troubles.lock().values().next().cloned()
+        self.troubles.lock().values().next().map(|trouble| trouble.error.clone())
     }
 
     /// Why a machine of this name does not get on, if so: what may keep it from all else before what may not.
     pub(crate) fn trouble_at(&self, machine: &str) -> Option<Error> {
         let troubles = self.troubles.lock();
-        let of_machine = || troubles.iter().filter(|((name, _), _)| *name == machine).map(|(_, error)| error);
+        let of_machine =
+            || troubles.iter().filter(|((name, _), _)| *name == machine).map(|(_, trouble)| &trouble.error);
         of_machine().find(|error| may_stop_work(error)).or_else(|| of_machine().next()).cloned()
     }
 
-    pub(crate) fn fails(&self, machine: (&'static str, usize), error: Error) {
-        self.troubles.lock().insert(machine, error);
+    /// Notes why a machine does not get on, and when it tries again.
+    pub(crate) fn fails(&self, machine: (&'static str, usize), error: Error, next_try: Duration) {
+        self.troubles.lock().insert(machine, Trouble { error, next_try });
+    }
+
+    /// Until when a machine leaves alone what it has failed at.
+    pub(crate) fn rests(&self, machine: (&'static str, usize), now: Duration) -> Option<Duration> {
+        let next_try = self.troubles.lock().get(&machine)?.next_try;
+        Some(next_try).filter(|next_try| *next_try > now)
     }
 
     /// Notes that a machine gets on. Says whether it did not.
@@ -56,7 +71,7 @@ impl Health {
 
     /// Forgets failures that no retry would have mended: what they failed at is taken up again.
     pub(crate) fn forget_lasting(&self) {
-        self.troubles.lock().retain(|_, trouble| !trouble.is_lasting());
+        self.troubles.lock().retain(|_, trouble| !trouble.error.is_lasting());
     }
 
     /// Whether all compactors have found nothing that they could do: waiting for them would be in vain.

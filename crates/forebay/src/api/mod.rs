@@ -11,6 +11,8 @@ mod cube;
 mod database;
 mod declared;
 mod description;
+#[cfg(feature = "encryption")]
+mod encryption;
 mod expiry;
 mod group_files;
 mod key_bounds;
@@ -32,6 +34,8 @@ pub use builder::{Aggregating, TableBuilder};
 pub use cube::{Cube, CubeBatch, CubeBuilder, CubeScan, CubeSnapshot};
 pub use database::Database;
 pub use description::{Description, TableDescription};
+#[cfg(feature = "encryption")]
+pub use encryption::EncryptionStats;
 pub use group_files::GroupFiles;
 pub use key_bounds::KeyBounds;
 pub use merge_rule::MergeRule;

@@ -106,6 +106,12 @@ pub(crate) fn is_ours(name: &str) -> bool {
     let stem = name.strip_suffix(".tmp").unwrap_or(name);
     matches!(
         stem,
-        names::SUPERBLOCK | names::SUPERBLOCK_SPARE | names::DESTROYED | names::CURRENT | names::LOCK
+        names::SUPERBLOCK
+            | names::SUPERBLOCK_SPARE
+            | names::DESTROYED
+            | names::CURRENT
+            | names::KEYS
+            | names::KEYS_SPARE
+            | names::LOCK
     ) || names::parse(stem).is_some()
 }

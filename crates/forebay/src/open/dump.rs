@@ -133,6 +133,11 @@ pub(crate) fn dump(fs: &dyn FileSystem, dir: &Path, see: &mut dyn FnMut(Dumped) 
         // What is not known of them would be taken for damage.
         listing.manifests.clear();
     }
+    if superblock.as_ref().is_ok_and(|superblock| superblock.is_encrypted) {
+        let reason = "the database is encrypted: nothing else can be shown";
+        let entry = DumpedEntry::Unreadable { reason: reason.into() };
+        return dump.show(Path::new(names::KEYS), 0, entry);
+    }
     listing.manifests.into_iter().try_for_each(|id| dump.manifest(id))?;
     let Ok(Superblock { log_secret, .. }) = superblock else {
         // Without it no frame of the log is told from anything else.

@@ -31,7 +31,7 @@ use forebay_store::manifest::{AppendError, Change, Current, Edit, Manifest, Supe
 use forebay_store::salvage::Gaps;
 use forebay_store::{Metrics, WriteBuffer, names};
 
-use crate::context::{CLOSED, Context, Health};
+use crate::context::{CLOSED, Context, Health, unlock};
 use crate::engine::Engine;
 use crate::options::Options;
 use crate::pool::Limit;
@@ -98,10 +98,13 @@ fn read(
     dir: &Path,
     options: Options,
 ) -> Result<(Arc<Engine>, VecDeque<Extent>)> {
+    let gaps = Arc::new(Gaps::default());
+    let superblock = superblock(&*env.fs, dir, &options, &gaps)?;
+    let (env, encryption) = unlock(env, dir, &options, &superblock)?;
+    let env = &env;
     let limit = Limit::new(&options, dir, &env.jobs)?;
     let (fs, metrics) = (&*env.fs, Arc::new(Metrics::within(limit.bytes())));
-    let gaps = Arc::new(Gaps::default());
-    let (superblock, closed, manifest, mut replay) = roots(env, dir, &options, &metrics, &gaps)?;
+    let (closed, manifest, mut replay) = roots(env, dir, &options, &superblock, &metrics, &gaps)?;
     clock.raise(replay.clock_milliseconds);
     let listing = Listing::read(fs, dir)?;
     replay.lists.next_id.store(replay.next_id.max(listing.highest_id() + 1), Ordering::Relaxed);
@@ -134,6 +137,7 @@ fn read(
     let context = Context {
         dir: dir.to_path_buf(),
         superblock,
+        encryption,
         log,
         pool,
         metrics,
@@ -156,29 +160,29 @@ fn read(
     Ok((engine, pending))
 }
 
-/// The superblock, and what the manifest says; and the last record, if the database was closed in order. Where it is
-/// salvaged the superblock may be its spare, and there is no manifest to go on with.
+/// What the manifest says, and the last record, if the database was closed in order. Where it is salvaged there is no
+/// manifest to go on with.
 fn roots(
     env: &Env,
     dir: &Path,
     options: &Options,
+    superblock: &Superblock,
     metrics: &Arc<Metrics>,
     gaps: &Arc<Gaps>,
-) -> Result<(Superblock, Option<u64>, Option<Manifest>, Replay)> {
+) -> Result<(Option<u64>, Option<Manifest>, Replay)> {
     let fs = &*env.fs;
-    let superblock = superblock(fs, dir, options, gaps)?;
     let mut replay = Replay::new(env, dir, options, superblock.hash_seed, metrics);
     if options.salvage {
         replay.lists.salvage = Some(Arc::clone(gaps));
         let ids = Listing::read(fs, dir)?.manifests;
-        return salvage(fs, dir, ids, &mut replay, gaps).map(|closed| (superblock, closed, None, replay));
+        return salvage(fs, dir, ids, &mut replay, gaps).map(|closed| (closed, None, replay));
     }
     let current = Current::read(fs, dir).map_err(Error::or_missing)?;
     let opened = Manifest::open(fs, dir, &current, !options.read_only, Arc::clone(metrics));
     let (manifest, edits) = opened.map_err(Error::or_missing)?;
     let applied = edits.into_iter().try_for_each(|edit| replay.apply(edit)).and_then(|()| replay.finish());
     applied.map_err(|error| error.read_from(manifest.path()))?;
-    Ok((superblock, current.closed.map(|closed| closed.last_sequence), Some(manifest), replay))
+    Ok((current.closed.map(|closed| closed.last_sequence), Some(manifest), replay))
 }
 
 /// The superblock; where it is salvaged, its spare at need. Both are written by who makes the database, and never

@@ -16,6 +16,7 @@ mod cursors;
 mod damage;
 mod descriptors;
 mod dump;
+mod encryption;
 mod errors;
 mod expiry;
 mod faults;

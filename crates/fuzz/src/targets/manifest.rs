@@ -6,12 +6,13 @@ use std::sync::Arc;
 use forebay_base::Result;
 use forebay_base::checksum::{checksum, plain};
 use forebay_base::wire::u32_at;
+use forebay_env::encryption::{NONCE_BYTES, WRAPPED_BYTES, WrappedKey};
 use forebay_env::fs::MemoryFs;
 use forebay_env::{FileSystem, Rng};
 use forebay_store::list::{FileKind, FileMeta};
 use forebay_store::log::frame::Secret;
 use forebay_store::manifest::{
-    Change, Current, Edit, LogMark, Manifest, Rollback, Savepoint, Snapshot, Superblock, TableEntry,
+    Change, Current, Edit, KeyFile, LogMark, Manifest, Rollback, Savepoint, Snapshot, Superblock, TableEntry,
 };
 use forebay_store::names;
 use forebay_store::values::ValueShare;
@@ -98,9 +99,18 @@ fn fuzz_small_files(rng: &mut Rng, fs: &MemoryFs) {
     let current = Current { manifest: rng.next_u64(), version: 1 + rng.below(2) as u32, closed: None };
     current.write(fs, dir).expect("memory takes it");
     let (database_id, hash_seed, log_secret) = (rng.next_u64(), rng.next_u64(), Secret(rng.below(2) * 77));
-    let superblock = Superblock { database_id, hash_seed, log_secret };
+    let is_encrypted = log_secret != Secret::default() && rng.chance(30);
+    let superblock = Superblock { database_id, hash_seed, log_secret, is_encrypted };
     superblock.write(fs, dir).expect("memory takes it");
-    for name in [names::CURRENT, names::SUPERBLOCK] {
+    let wrapped = |number: u32| WrappedKey {
+        number,
+        name: "name ".repeat(number as usize),
+        nonce: [number as u8; NONCE_BYTES],
+        bytes: [7; WRAPPED_BYTES],
+    };
+    let keys = KeyFile { keys: (1..2 + rng.below(4) as u32).map(wrapped).collect() };
+    keys.write(fs, dir).expect("memory takes it");
+    for name in [names::CURRENT, names::SUPERBLOCK, names::KEYS] {
         let path = dir.join(name);
         let intact = bytes_of(fs, &path);
         for is_resealed in [false, true].repeat(10) {
@@ -113,6 +123,7 @@ fn fuzz_small_files(rng: &mut Rng, fs: &MemoryFs) {
             fs.replace_file(&path, bytes);
             check(Current::read(fs, dir), |found| is_resealed || *found == current);
             check(Superblock::read(fs, dir), |found| is_resealed || *found == superblock);
+            check(KeyFile::read(fs, dir), |found| is_resealed || *found == keys);
         }
         fs.replace_file(&path, intact);
     }

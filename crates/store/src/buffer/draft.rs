@@ -47,6 +47,7 @@ impl Draft {
         // Nobody looks for frames here, and none of them has a number.
         let header = Header {
             payload_sum: 0,
+            is_encrypted: false,
             payload_bytes: added.bytes().len() as u32,
             records: added.records(),
             sequence: 1,

@@ -22,6 +22,8 @@ pub struct Frames {
     bytes: Bytes,
     len: usize,
     at: usize,
+    /// The payload that was decrypted last.
+    decrypted: Vec<u8>,
 }
 
 enum Bytes {
@@ -34,7 +36,7 @@ impl Frames {
     pub fn in_file(fs: &dyn FileSystem, path: &Path, secret: Secret, segment: u64) -> Result<Self> {
         let file = fs.open_read(path, Access::Buffered)?;
         let len = file.len()? as usize;
-        Ok(Self { secret, segment, bytes: Bytes::File(Window::new(file)), len, at: 0 })
+        Ok(Self { secret, segment, bytes: Bytes::File(Window::new(file)), len, at: 0, decrypted: Vec::new() })
     }
 
     /// The same, for who walks all of it and nothing else: it is read ahead of the walk.
@@ -49,7 +51,8 @@ impl Frames {
 
     /// Those of a buffer, up to a length that it had.
     pub fn in_buffer(buffer: Arc<WriteBuffer>, secret: Secret, len: usize) -> Self {
-        Self { secret, segment: buffer.segment(), bytes: Bytes::Buffer(buffer), len, at: 0 }
+        let (segment, bytes) = (buffer.segment(), Bytes::Buffer(buffer));
+        Self { secret, segment, bytes, len, at: 0, decrypted: Vec::new() }
     }
 
     /// The first header of a segment's file, if one stands there, and how long the file is.
@@ -89,8 +92,21 @@ impl Frames {
 
     /// The payload behind the header here; `None` where it is not what was written.
     pub fn payload(&mut self, header: &Header) -> Result<Option<&[u8]>> {
-        let secret = self.secret;
-        Ok(header.payload(secret, self.read(header.end(0))?))
+        let (secret, place) = (self.secret, (self.segment, self.at));
+        let keys = match &self.bytes {
+            Bytes::File(window) => window.file().data_keys().cloned(),
+            Bytes::Buffer(_) => None,
+        };
+        let Some(keys) = keys.filter(|_| header.is_encrypted) else {
+            return Ok(header.payload(secret, self.read(header.end(0))?));
+        };
+        let mut decrypted = std::mem::take(&mut self.decrypted);
+        let is_it = {
+            let frame = self.read(header.end(0))?;
+            header.decrypt(&keys, secret, place, frame, &mut decrypted).is_some()
+        };
+        self.decrypted = decrypted;
+        Ok(is_it.then_some(&self.decrypted[..]))
     }
 
     /// The header here, which was found, and its payload, where that is what was written.
@@ -201,6 +217,7 @@ mod tests {
         payload.push(1, Order::Lexical, &Record::put(b"key", b"value"));
         let header = Header {
             payload_sum: payload.sum(SECRET),
+            is_encrypted: false,
             payload_bytes: payload.bytes().len() as u32,
             records: 1,
             sequence: 5,
@@ -239,6 +256,7 @@ mod tests {
             payload.push(1, Order::Lexical, &Record::put(b"key", &vec![number as u8; *length]));
             let header = Header {
                 payload_sum: payload.sum(SECRET),
+                is_encrypted: false,
                 payload_bytes: payload.bytes().len() as u32,
                 records: 1,
                 sequence: number as u64 + 1,

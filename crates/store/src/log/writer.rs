@@ -201,6 +201,7 @@ impl Log {
         let offset = inner.appender.len();
         let header = Header {
             payload_sum,
+            is_encrypted: inner.file.data_keys().is_some(),
             payload_bytes: payload.bytes().len() as u32,
             records: payload.records(),
             sequence: inner.last_sequence + 1,
@@ -210,7 +211,7 @@ impl Log {
             header.records > 0 && header.watermark < header.sequence,
             "no reader takes it for a frame"
         );
-        let end = offset + frame_bytes(payload.bytes().len());
+        let end = header.end(offset);
         let records = inner.records + payload.records() as usize;
         let too_many = inner.records > 0 && records > inner.buffer.capacity() / RECORD_BYTES_MIN;
         let range_deletes = inner.range_deletes + payload.notes().range_deletes().len();

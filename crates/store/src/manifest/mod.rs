@@ -6,6 +6,7 @@
 
 mod current;
 mod edit;
+mod key_file;
 mod superblock;
 #[cfg(test)]
 mod tests;
@@ -18,6 +19,7 @@ use forebay_base::checksum::{append, checksum};
 use forebay_base::limits::BLOCK_BYTES;
 use forebay_base::wire::u32_at;
 use forebay_base::{Error, Result, planted};
+use forebay_env::encryption::{DataKeys, TRAILER_BYTES};
 use forebay_env::{Access, File, FileSystem};
 
 use crate::metrics::Metrics;
@@ -25,6 +27,7 @@ use crate::names;
 
 pub use current::{Closed, Current};
 pub use edit::{Change, Edit, LogMark, Rollback, Savepoint, Snapshot, TableEntry};
+pub use key_file::KeyFile;
 pub use superblock::Superblock;
 
 /// There is room for this many more bytes of edits at least, also on a disk that has got full: some edits free room.
@@ -51,8 +54,8 @@ pub struct Manifest {
     /// What stands there that was read and found sound, until it is renewed; and whether something torn follows.
     read: Vec<u8>,
     is_torn: bool,
-    /// Whether behind the end stands what tells that the last edit was durable.
-    is_sealed: bool,
+    /// What stands behind the end, where it tells that the last edit was durable.
+    seal: Option<Vec<u8>>,
     metrics: Arc<Metrics>,
 }
 
@@ -86,7 +89,7 @@ impl Manifest {
         let path = names::manifest(dir, id);
         let file = fs.create(&path, Access::Buffered).map_err(AppendError::Refused)?;
         let mut manifest = Self::at(id, snapshot.version(), path, file, metrics);
-        let record = manifest.frame(snapshot);
+        let record = manifest.frame(snapshot).map_err(AppendError::Refused)?;
         let written = manifest.file.write_at(0, &record).and_then(|()| manifest.file.sync());
         written.map_err(|error| {
             // A full disk must not be filled further by every new try.
@@ -102,7 +105,7 @@ impl Manifest {
 
     fn at(id: u64, version: u32, path: PathBuf, file: Arc<dyn File>, metrics: Arc<Metrics>) -> Self {
         let (end, reserved, snapshot_bytes, sum) = (0, 0, 0, 0);
-        let (read, is_torn, is_sealed) = (Vec::new(), false, false);
+        let (read, is_torn, seal) = (Vec::new(), false, None);
         Self {
             id,
             version,
@@ -115,7 +118,7 @@ impl Manifest {
             sum,
             read,
             is_torn,
-            is_sealed,
+            seal,
             metrics,
         }
     }
@@ -132,7 +135,8 @@ impl Manifest {
         let id = current.manifest;
         let path = names::manifest(dir, id);
         let (file, mut bytes) = read_whole(fs, &path, writable)?;
-        let (end, edits) = read_records(&bytes, id, &path)?;
+        let keys = file.data_keys().cloned();
+        let (end, edits) = read_records(&bytes, id, &path, keys.as_deref())?;
         if let Some(closed) = &current.closed
             && (bytes.len() as u64 != closed.manifest_bytes || append(0, &bytes) != closed.manifest_sum)
         {
@@ -167,8 +171,8 @@ impl Manifest {
     /// Reads what is sound of a manifest from its front, and where that ends if something is left.
     pub fn salvage(fs: &dyn FileSystem, dir: &Path, id: u64) -> Result<(Vec<Edit>, Option<u64>)> {
         let path = names::manifest(dir, id);
-        let (_, bytes) = read_whole(fs, &path, false)?;
-        let (end, edits) = read_records(&bytes, id, &path)?;
+        let (file, bytes) = read_whole(fs, &path, false)?;
+        let (end, edits) = read_records(&bytes, id, &path, file.data_keys().map(|keys| &**keys))?;
         if edits.is_empty() {
             return Err(Error::corruption(&path, 0, "the manifest has no sound snapshot"));
         }
@@ -177,7 +181,7 @@ impl Manifest {
 
     /// Cuts off what is torn behind its last sound record.
     pub fn truncate_tail(&mut self) -> Result<()> {
-        let sealed_end = self.end + if self.is_sealed { self.mark().len() as u64 } else { 0 };
+        let sealed_end = self.end + self.seal.as_ref().map_or(0, |seal| seal.len() as u64);
         if std::mem::take(&mut self.is_torn) { self.file.set_len(sealed_end) } else { Ok(()) }
     }
 
@@ -237,8 +241,8 @@ impl Manifest {
     /// Appends an edit and makes it durable.
     pub fn append(&mut self, edit: &Edit) -> Result<(), AppendError> {
         debug_assert!(edit.version() <= self.version, "older builds were told before");
-        let record = self.frame(edit);
-        self.is_sealed = false;
+        let record = self.frame(edit).map_err(AppendError::Refused)?;
+        self.seal = None;
         if let Err(error) = self.file.write_at(self.end, &record) {
             // Part of it may be in the file. Cut it off, or a later replay could find it.
             let cut = self.file.set_len(self.end).and_then(|()| self.file.sync());
@@ -260,36 +264,36 @@ impl Manifest {
         if planted::is("manifest-not-sealed") {
             return;
         }
-        let written = self.file.write_at(self.end, &self.mark());
-        (self.is_sealed, self.is_torn) = (written.is_ok(), written.is_err());
+        let written = self.frame(&mark()).and_then(|seal| self.file.write_at(self.end, &seal).map(|()| seal));
+        self.is_torn = written.is_err();
+        self.seal = written.ok();
     }
 
     /// What seals the last edit gives way to the next one after an opening, too: else each would leave one more.
     fn find_seal(&mut self, bytes: &[u8]) {
-        let end = self.end;
-        self.end = end.saturating_sub(self.mark().len() as u64).max(self.snapshot_bytes);
-        debug_assert!(self.snapshot_bytes <= self.end && self.end as usize <= bytes.len());
-        self.is_sealed = bytes[self.end as usize..] == self.mark();
-        if !self.is_sealed {
-            self.end = end;
+        let keys = self.file.data_keys();
+        let mut mark_bytes = vec![0; HEADER_BYTES + if keys.is_some() { TRAILER_BYTES } else { 0 }];
+        mark().encode(&mut mark_bytes);
+        let end = self.end.saturating_sub(mark_bytes.len() as u64).max(self.snapshot_bytes) as usize;
+        debug_assert!(end <= bytes.len(), "a snapshot is read before what follows it");
+        let last = record(bytes, self.id, end).filter(|last| end + last.len() == bytes.len());
+        let is_mark = |last: &&[u8]| edit_of(last, self.id, end, keys.map(|keys| &**keys)) == Some(mark());
+        self.seal = last.filter(is_mark).map(<[u8]>::to_vec);
+        if self.seal.is_some() {
+            self.end = end as u64;
         }
     }
 
     /// Nothing stands behind its end from here on, durably: what sealed the last edit is one itself.
     pub fn finish(&mut self) -> Result<()> {
-        if !self.is_torn && !self.is_sealed {
+        if !self.is_torn && self.seal.is_none() {
             return Ok(());
         }
         self.truncate_tail()?;
-        if std::mem::take(&mut self.is_sealed) {
-            self.advance(&self.mark());
+        if let Some(seal) = self.seal.take() {
+            self.advance(&seal);
         }
         self.file.sync()
-    }
-
-    /// An edit that changes nothing.
-    fn mark(&self) -> Vec<u8> {
-        self.frame(&Edit::Change(Change::default()))
     }
 
     /// Sees to it that there is room for the edits to come, where the disk has some.
@@ -316,7 +320,7 @@ impl Manifest {
         self.metrics.manifest_bytes.add(record.len() as u64);
     }
 
-    fn frame(&self, edit: &Edit) -> Vec<u8> {
+    fn frame(&self, edit: &Edit) -> Result<Vec<u8>> {
         let mut record = vec![0; HEADER_BYTES];
         edit.encode(&mut record);
         debug_assert_eq!(
@@ -324,12 +328,29 @@ impl Manifest {
             Some(edit),
             "what is written is read"
         );
+        if let Some(keys) = self.file.data_keys() {
+            let trailer = keys.encrypt_frame(&place_of(self.id, self.end), &mut record[HEADER_BYTES..])?;
+            record.extend_from_slice(&trailer);
+        }
         let bytes = (record.len() - HEADER_BYTES) as u32;
         record[4..8].copy_from_slice(&bytes.to_le_bytes());
         let sum = checksum(self.id, self.end, &record[4..]);
         record[..4].copy_from_slice(&sum.to_le_bytes());
-        record
+        Ok(record)
     }
+}
+
+/// An edit that changes nothing.
+fn mark() -> Edit {
+    Edit::Change(Change::default())
+}
+
+/// What the tag of an encrypted edit vouches for besides it.
+fn place_of(id: u64, at: u64) -> [u8; 16] {
+    let mut place = [0; 16];
+    place[..8].copy_from_slice(&id.to_le_bytes());
+    place[8..].copy_from_slice(&at.to_le_bytes());
+    place
 }
 
 fn record_bytes(bytes: &[u8], at: usize) -> usize {
@@ -354,12 +375,28 @@ fn read_whole(fs: &dyn FileSystem, path: &Path, writable: bool) -> Result<(Arc<d
     Ok((file, bytes))
 }
 
+/// The edit of a sound record; `None` where it is malformed, or cannot be decrypted.
+fn edit_of(record: &[u8], id: u64, at: usize, keys: Option<&DataKeys>) -> Option<Edit> {
+    let edit = &record[HEADER_BYTES..];
+    let Some(keys) = keys else { return Edit::decode(edit) };
+    let (text, trailer) = edit.split_at_checked(edit.len().checked_sub(TRAILER_BYTES)?)?;
+    let mut text = text.to_vec();
+    keys.decrypt_frame(&place_of(id, at as u64), &mut text, trailer).then(|| Edit::decode(&text))?
+}
+
 /// All sound records from the front, and where they end.
-fn read_records(bytes: &[u8], id: u64, path: &Path) -> Result<(usize, Vec<Edit>)> {
+fn read_records(bytes: &[u8], id: u64, path: &Path, keys: Option<&DataKeys>) -> Result<(usize, Vec<Edit>)> {
     let (mut at, mut edits) = (0, Vec::new());
     while let Some(record) = record(bytes, id, at) {
-        let edit = Edit::decode(&record[HEADER_BYTES..])
-            .ok_or_else(|| Error::corruption(path, at as u64, "an edit is malformed"))?;
+        let malformed = || match keys {
+            None => Error::corruption(path, at as u64, "an edit is malformed"),
+            Some(_) => {
+                let reason =
+                    "an edit is not what was written here: it was changed, or the key is not its own";
+                Error::corruption(path, at as u64, reason)
+            }
+        };
+        let edit = edit_of(record, id, at, keys).ok_or_else(malformed)?;
         edits.push(edit);
         at += record.len();
     }

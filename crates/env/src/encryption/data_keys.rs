@@ -1,0 +1,183 @@
+//! A database's own keys. All stay that were ever used; what is written anew is encrypted by the newest.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use forebay_base::wire::u32_at;
+use forebay_base::{Error, Result};
+use zeroize::Zeroizing;
+
+use super::blocks::Header;
+use super::cipher::{Cipher, Nonces, Randomness};
+use super::keys::{Key, KeyProvider};
+use super::{KEY_BYTES, NAME_BYTES_MAX, NONCE_BYTES, TAG_BYTES, TRAILER_BYTES, WRAPPED_BYTES, WrappedKey};
+use crate::Env;
+use crate::sync::{Arc, RwLock};
+
+/// What keys are derived for.
+const FRAMES: &[u8] = b"forebay frames 1";
+const BLOCKS: &[u8] = b"forebay blocks 1";
+struct DataKey {
+    key: Key,
+    frames: Cipher,
+}
+
+impl DataKey {
+    fn new(key: Key) -> Result<Arc<Self>> {
+        let frames = Cipher::derived(&key, &[], FRAMES)?;
+        Ok(Arc::new(Self { key, frames }))
+    }
+}
+
+/// See the module.
+pub struct DataKeys {
+    ring: RwLock<Ring>,
+    nonces: Nonces,
+    randomness: Randomness,
+}
+
+#[derive(Default)]
+struct Ring {
+    keys: BTreeMap<u32, Arc<DataKey>>,
+    newest: u32,
+}
+
+impl DataKeys {
+    /// One that was just drawn.
+    pub fn new(env: &Env) -> Result<Arc<Self>> {
+        let keys = Self::of(env, Ring::default())?;
+        let first = keys.draw()?;
+        keys.begin(first);
+        Ok(Arc::new(keys))
+    }
+
+    fn of(env: &Env, ring: Ring) -> Result<Self> {
+        let randomness = Randomness::of(env);
+        Ok(Self { ring: RwLock::new(ring), nonces: Nonces::new(&randomness)?, randomness })
+    }
+
+    /// Those that stand in a file, by the provider's keys.
+    pub fn unwrap(env: &Env, wrapped: &[WrappedKey], provider: &dyn KeyProvider) -> Result<Arc<Self>> {
+        let mut ring = Ring::default();
+        for one in wrapped {
+            let (mut bytes, mut tag) = (Zeroizing::new([0; KEY_BYTES]), [0; TAG_BYTES]);
+            bytes.copy_from_slice(&one.bytes[..KEY_BYTES]);
+            tag.copy_from_slice(&one.bytes[KEY_BYTES..]);
+            let by = Cipher::new(&provider.key(&one.name)?);
+            if !by.decrypt(one.nonce, &one.number.to_le_bytes(), &mut *bytes, tag) {
+                return Err(Error::invalid(format!(
+                    "the provider's key `{}` is not the one by which data key {} was encrypted; give that one",
+                    one.name, one.number
+                )));
+            }
+            ring.keys.insert(one.number, DataKey::new(Key::new(*bytes))?);
+            ring.newest = ring.newest.max(one.number);
+        }
+        match ring.keys.is_empty() {
+            true => Err(Error::invalid("there is no data key")),
+            false => Self::of(env, ring).map(Arc::new),
+        }
+    }
+
+    /// All of them, encrypted by the key that is the provider's current one.
+    pub fn wrap(&self, provider: &dyn KeyProvider) -> Result<Vec<WrappedKey>> {
+        let name = provider.current()?;
+        if name.len() > NAME_BYTES_MAX {
+            return Err(Error::invalid(format!(
+                "the name of the provider's key has {} bytes; it may have {NAME_BYTES_MAX}",
+                name.len()
+            )));
+        }
+        let by = Cipher::new(&provider.key(&name)?);
+        let ring = self.ring.read();
+        let wrap = |(&number, data_key): (&u32, &Arc<DataKey>)| {
+            let (nonce, mut bytes) = (self.nonces.next(), [0; WRAPPED_BYTES]);
+            bytes[..KEY_BYTES].copy_from_slice(data_key.key.bytes());
+            let tag = by.encrypt(nonce, &number.to_le_bytes(), &mut bytes[..KEY_BYTES])?;
+            bytes[KEY_BYTES..].copy_from_slice(&tag);
+            Ok(WrappedKey { number, name: name.clone(), nonce, bytes })
+        };
+        ring.keys.iter().map(wrap).collect()
+    }
+
+    /// Draws a key, by which nothing is encrypted before it [begins](Self::begin): it must be in a file, durably.
+    pub fn draw(&self) -> Result<u32> {
+        let key = DataKey::new(Key::new(*self.randomness.bytes()?))?;
+        let mut ring = self.ring.write();
+        let number = ring.keys.last_key_value().map_or(1, |(&last, _)| last + 1);
+        ring.keys.insert(number, key);
+        Ok(number)
+    }
+
+    /// From here on what is written is encrypted by this one.
+    pub fn begin(&self, number: u32) {
+        let mut ring = self.ring.write();
+        debug_assert!(ring.keys.contains_key(&number) && number > ring.newest, "it was drawn just now");
+        ring.newest = number;
+    }
+
+    /// The number of the newest.
+    pub fn newest(&self) -> u32 {
+        self.ring.read().newest
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.ring.read().keys.len()
+    }
+
+    fn get(&self, number: u32) -> Option<Arc<DataKey>> {
+        self.ring.read().keys.get(&number).cloned()
+    }
+
+    fn newest_key(&self) -> Result<(u32, Arc<DataKey>)> {
+        let ring = self.ring.read();
+        let key = ring.keys.get(&ring.newest).cloned();
+        key.map(|key| (ring.newest, key)).ok_or_else(|| Error::bug("there is no newest data key"))
+    }
+
+    /// Encrypts what a frame has, where it is. What it gives stands behind that, and vouches for the place, too.
+    pub fn encrypt_frame(&self, place: &[u8], text: &mut [u8]) -> Result<[u8; TRAILER_BYTES]> {
+        let (nonce, (number, key)) = (self.nonces.next(), self.newest_key()?);
+        let tag = key.frames.encrypt(nonce, place, text)?;
+        let mut trailer = [0; TRAILER_BYTES];
+        trailer[..4].copy_from_slice(&number.to_le_bytes());
+        trailer[4..4 + NONCE_BYTES].copy_from_slice(&nonce);
+        trailer[4 + NONCE_BYTES..].copy_from_slice(&tag);
+        Ok(trailer)
+    }
+
+    /// Decrypts it. `false`, and it stays as it is, where it is not what was written at this place by one of the keys.
+    pub fn decrypt_frame(&self, place: &[u8], text: &mut [u8], trailer: &[u8]) -> bool {
+        let Ok(trailer) = <&[u8; TRAILER_BYTES]>::try_from(trailer) else { return false };
+        let Some(key) = self.get(u32_at(trailer, 0)) else { return false };
+        let (mut nonce, mut tag) = ([0; NONCE_BYTES], [0; TAG_BYTES]);
+        nonce.copy_from_slice(&trailer[4..4 + NONCE_BYTES]);
+        tag.copy_from_slice(&trailer[4 + NONCE_BYTES..]);
+        key.frames.decrypt(nonce, place, text, tag)
+    }
+
+    /// A header for a file that is to be made, and what its blocks are encrypted by.
+    pub(super) fn for_file(&self) -> Result<(Header, Cipher)> {
+        let (number, key) = self.newest_key()?;
+        let header = Header { key: number, salt: *self.randomness.bytes()? };
+        let cipher = Cipher::derived(&key.key, &header.salt, BLOCKS)?;
+        Ok((header, cipher))
+    }
+
+    /// What blocks are encrypted by in a file with this header; `None` where there is no such key.
+    pub(super) fn of_file(&self, header: &Header) -> Result<Option<Cipher>> {
+        let key = self.get(header.key);
+        key.map(|key| Cipher::derived(&key.key, &header.salt, BLOCKS)).transpose()
+    }
+
+    pub(super) fn nonce(&self) -> [u8; NONCE_BYTES] {
+        self.nonces.next()
+    }
+}
+
+impl fmt::Debug for DataKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DataKeys").field("newest", &self.newest()).finish_non_exhaustive()
+    }
+}

@@ -29,11 +29,16 @@ impl DataKey {
     }
 }
 
+/// Reads the keys as they stand in the file by now.
+pub type Reload = Box<dyn Fn() -> Result<Vec<WrappedKey>> + Send + Sync>;
+
 /// See the module.
 pub struct DataKeys {
     ring: RwLock<Ring>,
     nonces: Nonces,
     randomness: Randomness,
+    /// For whoever reads beside somebody who draws new ones.
+    beside: Option<(Reload, Arc<dyn KeyProvider>)>,
 }
 
 #[derive(Default)]
@@ -53,30 +58,28 @@ impl DataKeys {
 
     fn of(env: &Env, ring: Ring) -> Result<Self> {
         let randomness = Randomness::of(env);
-        Ok(Self { ring: RwLock::new(ring), nonces: Nonces::new(&randomness)?, randomness })
+        let (ring, nonces) = (RwLock::new(ring), Nonces::new(&randomness)?);
+        Ok(Self { ring, nonces, randomness, beside: None })
     }
 
-    /// Those that stand in a file, by the provider's keys.
-    pub fn unwrap(env: &Env, wrapped: &[WrappedKey], provider: &dyn KeyProvider) -> Result<Arc<Self>> {
+    /// Those that stand in a file, by the provider's keys. Who reads beside somebody who may draw new ones gives how the
+    /// file is read again, once there is something by a key that is not known.
+    pub fn unwrap(
+        env: &Env,
+        wrapped: &[WrappedKey],
+        provider: &Arc<dyn KeyProvider>,
+        reload: Option<Reload>,
+    ) -> Result<Arc<Self>> {
         let mut ring = Ring::default();
         for one in wrapped {
-            let (mut bytes, mut tag) = (Zeroizing::new([0; KEY_BYTES]), [0; TAG_BYTES]);
-            bytes.copy_from_slice(&one.bytes[..KEY_BYTES]);
-            tag.copy_from_slice(&one.bytes[KEY_BYTES..]);
-            let by = Cipher::new(&provider.key(&one.name)?);
-            if !by.decrypt(one.nonce, &one.number.to_le_bytes(), &mut *bytes, tag) {
-                return Err(Error::invalid(format!(
-                    "the provider's key `{}` is not the one by which data key {} was encrypted; give that one",
-                    one.name, one.number
-                )));
-            }
-            ring.keys.insert(one.number, DataKey::new(Key::new(*bytes))?);
+            ring.keys.insert(one.number, unwrap(one, &**provider)?);
             ring.newest = ring.newest.max(one.number);
         }
-        match ring.keys.is_empty() {
-            true => Err(Error::invalid("there is no data key")),
-            false => Self::of(env, ring).map(Arc::new),
+        if ring.keys.is_empty() {
+            return Err(Error::invalid("there is no data key"));
         }
+        let beside = reload.map(|reload| (reload, Arc::clone(provider)));
+        Ok(Arc::new(Self { beside, ..Self::of(env, ring)? }))
     }
 
     /// All of them, encrypted by the key that is the provider's current one.
@@ -126,8 +129,16 @@ impl DataKeys {
         self.ring.read().keys.len()
     }
 
+    /// `None` where there is none of this number, or it cannot be had.
     fn get(&self, number: u32) -> Option<Arc<DataKey>> {
-        self.ring.read().keys.get(&number).cloned()
+        let known = self.ring.read().keys.get(&number).cloned();
+        known.or_else(|| {
+            let (reload, provider) = self.beside.as_ref()?;
+            let wrapped = reload().ok()?.into_iter().find(|one| one.number == number)?;
+            let key = unwrap(&wrapped, &**provider).ok()?;
+            self.ring.write().keys.insert(number, Arc::clone(&key));
+            Some(key)
+        })
     }
 
     fn newest_key(&self) -> Result<(u32, Arc<DataKey>)> {
@@ -174,6 +185,20 @@ impl DataKeys {
     pub(super) fn nonce(&self) -> [u8; NONCE_BYTES] {
         self.nonces.next()
     }
+}
+
+fn unwrap(wrapped: &WrappedKey, provider: &dyn KeyProvider) -> Result<Arc<DataKey>> {
+    let WrappedKey { number, name, nonce, bytes: wrapped } = wrapped;
+    let (mut bytes, mut tag) = (Zeroizing::new([0; KEY_BYTES]), [0; TAG_BYTES]);
+    bytes.copy_from_slice(&wrapped[..KEY_BYTES]);
+    tag.copy_from_slice(&wrapped[KEY_BYTES..]);
+    let by = Cipher::new(&provider.key(name)?);
+    if !by.decrypt(*nonce, &number.to_le_bytes(), &mut *bytes, tag) {
+        return Err(Error::invalid(format!(
+            "the provider's key `{name}` is not the one by which data key {number} was encrypted; give that one"
+        )));
+    }
+    DataKey::new(Key::new(*bytes))
 }
 
 impl fmt::Debug for DataKeys {

@@ -33,7 +33,7 @@ mod tests;
 #[cfg(not(feature = "encryption"))]
 pub use absent::DataKeys;
 #[cfg(feature = "encryption")]
-pub use data_keys::DataKeys;
+pub use data_keys::{DataKeys, Reload};
 #[cfg(feature = "encryption")]
 pub use fs::{Damage, EncryptedFs};
 #[cfg(feature = "encryption")]

@@ -8,7 +8,7 @@ use forebay_base::Result;
 use forebay_base::limits::BLOCK_BYTES;
 
 use super::blocks::{HEADER_BYTES, STORED_BYTES, shown_bytes, stored_bytes};
-use super::{Damage, DataKeys, EncryptedFs, Key, KeyProvider, OneKey};
+use super::{Damage, DataKeys, EncryptedFs, Key, KeyProvider, OneKey, WrappedKey};
 use crate::fs::{Access, FileSystem, MemoryFs};
 use crate::sync::Arc;
 use crate::{Env, Rng};
@@ -133,10 +133,10 @@ fn what_is_left_of_a_file_is_read() {
 #[test]
 fn no_nonce_comes_twice() {
     let env = Env::memory(5);
-    let provider = OneKey::new("one", Key::new([1; 32]));
+    let provider: Arc<dyn KeyProvider> = Arc::new(OneKey::new("one", Key::new([1; 32])));
     let memory = MemoryFs::new();
     let keys = DataKeys::new(&env).unwrap();
-    let wrapped = keys.wrap(&provider).unwrap();
+    let wrapped = keys.wrap(&*provider).unwrap();
     let mut seen = HashSet::new();
     let nonces = |path: &str, from: usize| -> Vec<Vec<u8>> {
         let blocks = read(&*memory, path).unwrap();
@@ -144,7 +144,7 @@ fn no_nonce_comes_twice() {
     };
     let text = vec![9; 10 * BLOCK_BYTES];
     for (opening, path) in [PATH, "/8.list", "/9.list"].into_iter().enumerate() {
-        let keys = DataKeys::unwrap(&env, &wrapped, &provider).unwrap();
+        let keys = DataKeys::unwrap(&env, &wrapped, &provider, None).unwrap();
         let fs = EncryptedFs::new(memory.clone(), Arc::clone(&keys), Damage::IsAnError);
         if opening == 0 {
             fs.create(Path::new(path), Access::Direct).unwrap().write_at(0, &text).unwrap();
@@ -166,21 +166,22 @@ fn no_nonce_comes_twice() {
 #[test]
 fn data_keys_are_had_by_the_providers_key_alone() {
     let env = Env::memory(6);
-    let provider = |name: &str, byte| OneKey::new(name, Key::new([byte; 32]));
+    let provider =
+        |name: &str, byte| -> Arc<dyn KeyProvider> { Arc::new(OneKey::new(name, Key::new([byte; 32]))) };
     let keys = DataKeys::new(&env).unwrap();
     let mut frame = *b"a frame of the log";
     let trailer = keys.encrypt_frame(b"here", &mut frame).unwrap();
     let second = keys.draw().unwrap();
     assert_eq!((keys.newest(), keys.count(), second), (1, 2, 2));
-    let wrapped = keys.wrap(&provider("one", 1)).unwrap();
-    let refused =
-        |provider: &dyn KeyProvider| DataKeys::unwrap(&env, &wrapped, provider).unwrap_err().to_string();
-    assert!(refused(&provider("one", 2)).contains("`one` is not the one"));
-    assert!(refused(&provider("two", 1)).contains("give that one"));
+    let wrapped = keys.wrap(&*provider("one", 1)).unwrap();
+    let unwrap = |wrapped: &[WrappedKey], provider| DataKeys::unwrap(&env, wrapped, &provider, None);
+    let refused = |provider| unwrap(&wrapped, provider).unwrap_err().to_string();
+    assert!(refused(provider("one", 2)).contains("`one` is not the one"));
+    assert!(refused(provider("two", 1)).contains("give that one"));
     let mut changed = wrapped.clone();
     changed[1].number = 3;
-    assert!(DataKeys::unwrap(&env, &changed, &provider("one", 1)).is_err());
-    let again = DataKeys::unwrap(&env, &wrapped, &provider("one", 1)).unwrap();
+    assert!(unwrap(&changed, provider("one", 1)).is_err() && unwrap(&[], provider("one", 1)).is_err());
+    let again = unwrap(&wrapped, provider("one", 1)).unwrap();
     assert_eq!(again.newest(), 2);
     for (place, trailer, is_it) in [
         (&b"there"[..], &trailer[..], false),
@@ -192,9 +193,28 @@ fn data_keys_are_had_by_the_providers_key_alone() {
         assert_eq!(again.decrypt_frame(place, &mut frame, trailer), is_it);
     }
     assert_eq!(&frame, b"a frame of the log");
-    assert!(keys.wrap(&provider(&"n".repeat(256), 1)).is_err());
+    assert!(keys.wrap(&*provider(&"n".repeat(256), 1)).is_err());
     assert_eq!(
-        format!("{:?} {:?}", Key::new([7; 32]), provider("one", 1)),
+        format!("{:?} {:?}", Key::new([7; 32]), OneKey::new("one", Key::new([1; 32]))),
         "Key OneKey { name: \"one\", key: Key }"
     );
+}
+
+/// Who reads beside a writer knows a key once something is encrypted by it, also one that was drawn meanwhile.
+#[test]
+fn a_reader_learns_of_new_keys() {
+    let env = Env::memory(8);
+    let provider: Arc<dyn KeyProvider> = Arc::new(OneKey::new("one", Key::new([1; 32])));
+    let writer = DataKeys::new(&env).unwrap();
+    let first = writer.wrap(&*provider).unwrap();
+    let (file, by) = (Arc::clone(&writer), Arc::clone(&provider));
+    let reload = Box::new(move || file.wrap(&*by));
+    let reader = DataKeys::unwrap(&env, &first, &provider, Some(reload)).unwrap();
+    let stranger = DataKeys::unwrap(&env, &first, &provider, None).unwrap();
+    writer.begin(writer.draw().unwrap());
+    let mut frame = *b"a frame of the log";
+    let trailer = writer.encrypt_frame(b"here", &mut frame).unwrap();
+    assert!(!stranger.decrypt_frame(b"here", &mut frame, &trailer));
+    assert!(reader.decrypt_frame(b"here", &mut frame, &trailer) && reader.count() == 2);
+    assert_eq!(&frame, b"a frame of the log");
 }

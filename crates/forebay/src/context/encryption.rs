@@ -77,7 +77,7 @@ mod with {
     use std::sync::Arc;
 
     use forebay_base::{Error, Result};
-    use forebay_env::encryption::{Damage, DataKeys, EncryptedFs, KeyProvider};
+    use forebay_env::encryption::{Damage, DataKeys, EncryptedFs, KeyProvider, Reload};
     use forebay_env::sync::Mutex;
     use forebay_env::{Env, FileSystem};
     use forebay_store::manifest::{AppendError, KeyFile};
@@ -111,7 +111,11 @@ mod with {
             let provider = options.key_provider.as_ref().map(|provider| Arc::clone(&provider.0));
             let provider = provider.ok_or_else(|| Error::bug("nobody has the keys"))?;
             let file = KeyFile::read(&*env.fs, dir)?;
-            let keys = DataKeys::unwrap(env, &file.keys, &*provider).map_err(|error| match error {
+            let reload = options.read_only.then(|| {
+                let (fs, dir) = (Arc::clone(&env.fs), dir.to_path_buf());
+                Box::new(move || KeyFile::read(&*fs, &dir).map(|file| file.keys)) as Reload
+            });
+            let keys = DataKeys::unwrap(env, &file.keys, &provider, reload).map_err(|error| match error {
                 Error::Invalid(reason) => Error::invalid(format!("{} is encrypted: {reason}", dir.display())),
                 error => error,
             })?;

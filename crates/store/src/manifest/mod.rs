@@ -6,6 +6,7 @@
 
 mod current;
 mod edit;
+mod encrypted;
 mod key_file;
 mod superblock;
 #[cfg(test)]
@@ -19,7 +20,7 @@ use forebay_base::checksum::{append, checksum};
 use forebay_base::limits::BLOCK_BYTES;
 use forebay_base::wire::u32_at;
 use forebay_base::{Error, Result, planted};
-use forebay_env::encryption::{DataKeys, TRAILER_BYTES};
+use forebay_env::encryption::DataKeys;
 use forebay_env::{Access, File, FileSystem};
 
 use crate::metrics::Metrics;
@@ -27,6 +28,7 @@ use crate::names;
 
 pub use current::{Closed, Current};
 pub use edit::{Change, Edit, LogMark, Rollback, Savepoint, Snapshot, TableEntry};
+use encrypted::{edit_of, mark};
 pub use key_file::KeyFile;
 pub use superblock::Superblock;
 
@@ -135,8 +137,7 @@ impl Manifest {
         let id = current.manifest;
         let path = names::manifest(dir, id);
         let (file, mut bytes) = read_whole(fs, &path, writable)?;
-        let keys = file.data_keys().cloned();
-        let (end, edits) = read_records(&bytes, id, &path, keys.as_deref())?;
+        let (end, edits) = read_records(&bytes, id, &path, file.data_keys())?;
         if let Some(closed) = &current.closed
             && (bytes.len() as u64 != closed.manifest_bytes || append(0, &bytes) != closed.manifest_sum)
         {
@@ -172,7 +173,7 @@ impl Manifest {
     pub fn salvage(fs: &dyn FileSystem, dir: &Path, id: u64) -> Result<(Vec<Edit>, Option<u64>)> {
         let path = names::manifest(dir, id);
         let (file, bytes) = read_whole(fs, &path, false)?;
-        let (end, edits) = read_records(&bytes, id, &path, file.data_keys().map(|keys| &**keys))?;
+        let (end, edits) = read_records(&bytes, id, &path, file.data_keys())?;
         if edits.is_empty() {
             return Err(Error::corruption(&path, 0, "the manifest has no sound snapshot"));
         }
@@ -272,12 +273,10 @@ impl Manifest {
     /// What seals the last edit gives way to the next one after an opening, too: else each would leave one more.
     fn find_seal(&mut self, bytes: &[u8]) {
         let keys = self.file.data_keys();
-        let mut mark_bytes = vec![0; HEADER_BYTES + if keys.is_some() { TRAILER_BYTES } else { 0 }];
-        mark().encode(&mut mark_bytes);
-        let end = self.end.saturating_sub(mark_bytes.len() as u64).max(self.snapshot_bytes) as usize;
+        let end = self.end.saturating_sub(encrypted::mark_bytes(keys)).max(self.snapshot_bytes) as usize;
         debug_assert!(end <= bytes.len(), "a snapshot is read before what follows it");
         let last = record(bytes, self.id, end).filter(|last| end + last.len() == bytes.len());
-        let is_mark = |last: &&[u8]| edit_of(last, self.id, end, keys.map(|keys| &**keys)) == Some(mark());
+        let is_mark = |last: &&[u8]| edit_of(last, self.id, end, keys) == Some(mark());
         self.seal = last.filter(is_mark).map(<[u8]>::to_vec);
         if self.seal.is_some() {
             self.end = end as u64;
@@ -328,29 +327,13 @@ impl Manifest {
             Some(edit),
             "what is written is read"
         );
-        if let Some(keys) = self.file.data_keys() {
-            let trailer = keys.encrypt_frame(&place_of(self.id, self.end), &mut record[HEADER_BYTES..])?;
-            record.extend_from_slice(&trailer);
-        }
+        encrypted::encrypt(self.file.data_keys(), self.id, self.end, &mut record)?;
         let bytes = (record.len() - HEADER_BYTES) as u32;
         record[4..8].copy_from_slice(&bytes.to_le_bytes());
         let sum = checksum(self.id, self.end, &record[4..]);
         record[..4].copy_from_slice(&sum.to_le_bytes());
         Ok(record)
     }
-}
-
-/// An edit that changes nothing.
-fn mark() -> Edit {
-    Edit::Change(Change::default())
-}
-
-/// What the tag of an encrypted edit vouches for besides it.
-fn place_of(id: u64, at: u64) -> [u8; 16] {
-    let mut place = [0; 16];
-    place[..8].copy_from_slice(&id.to_le_bytes());
-    place[8..].copy_from_slice(&at.to_le_bytes());
-    place
 }
 
 fn record_bytes(bytes: &[u8], at: usize) -> usize {
@@ -375,28 +358,17 @@ fn read_whole(fs: &dyn FileSystem, path: &Path, writable: bool) -> Result<(Arc<d
     Ok((file, bytes))
 }
 
-/// The edit of a sound record; `None` where it is malformed, or cannot be decrypted.
-fn edit_of(record: &[u8], id: u64, at: usize, keys: Option<&DataKeys>) -> Option<Edit> {
-    let edit = &record[HEADER_BYTES..];
-    let Some(keys) = keys else { return Edit::decode(edit) };
-    let (text, trailer) = edit.split_at_checked(edit.len().checked_sub(TRAILER_BYTES)?)?;
-    let mut text = text.to_vec();
-    keys.decrypt_frame(&place_of(id, at as u64), &mut text, trailer).then(|| Edit::decode(&text))?
-}
-
 /// All sound records from the front, and where they end.
-fn read_records(bytes: &[u8], id: u64, path: &Path, keys: Option<&DataKeys>) -> Result<(usize, Vec<Edit>)> {
+fn read_records(
+    bytes: &[u8],
+    id: u64,
+    path: &Path,
+    keys: Option<&Arc<DataKeys>>,
+) -> Result<(usize, Vec<Edit>)> {
     let (mut at, mut edits) = (0, Vec::new());
     while let Some(record) = record(bytes, id, at) {
-        let malformed = || match keys {
-            None => Error::corruption(path, at as u64, "an edit is malformed"),
-            Some(_) => {
-                let reason =
-                    "an edit is not what was written here: it was changed, or the key is not its own";
-                Error::corruption(path, at as u64, reason)
-            }
-        };
-        let edit = edit_of(record, id, at, keys).ok_or_else(malformed)?;
+        let edit = edit_of(record, id, at, keys)
+            .ok_or_else(|| Error::corruption(path, at as u64, encrypted::why_malformed(keys)))?;
         edits.push(edit);
         at += record.len();
     }

@@ -33,7 +33,7 @@ help:
 	@echo 'make install-c         build and install what programs in C need, below PREFIX=/usr/local'
 	@echo 'make sanitize-c        the C face under the sanitizers of a C compiler'
 	@echo 'make answers           every function over random tables in files of every kind, held against DuckDB: SEEDS=300 from SEED=1 on'
-	@echo 'make torture           kills, power cuts, full disks and faults on this machine: ROUNDS=20 of each for each layout'
+	@echo 'make torture           kills, readers, power cuts, full disks and faults on this machine: ROUNDS=20 of each for each layout'
 	@echo 'make simulate          the whole engine on a disk that loses power, and threads: SEEDS=300 histories from SEED=1 on'
 	@echo 'make fuzz              every structure against a model, every format damaged: SEEDS=300 of each from SEED=1 on; ONLY=NAME for one'
 	@echo 'make planted           plant bugs that were mended, and see that the simulation finds them; ONLY=NAME for one'
@@ -47,7 +47,7 @@ help:
 # Everything has a count; `power` and `full` mount a small disk of their own and need root.
 torture:
 	$(CARGO) build --profile sim --package forebay-torture
-	for campaign in kill power full faults; do \
+	for campaign in kill readers power full faults; do \
 	    target/sim/torture $$campaign --rounds $(ROUNDS) --seed $(SEED) --dir $(TORTURE_DIR) $(if $(LAYOUT),--layout $(LAYOUT)) || exit; \
 	done
 

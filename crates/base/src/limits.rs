@@ -7,6 +7,8 @@ pub const VALUE_BYTES_MAX: usize = 256 << 20;
 /// The longest value of a stored record, in bytes: operands and states of a key merge to one record, which may be
 /// longer than any that was brought.
 pub const STORED_VALUE_BYTES_MAX: usize = 2 << 30;
+/// The longest batch, in bytes.
+pub const BATCH_BYTES_MAX: usize = 1 << 30;
 /// The unit of pages and of direct I/O, in bytes.
 pub const BLOCK_BYTES: usize = 4096;
 /// The longest run of background work between two looks at the scheduler, in bytes.

@@ -46,6 +46,12 @@ pub const BUGS: &[Bug] = &[
         "the housekeeper does not sync the log",
     ),
     bug(
+        "batch-applied-twice",
+        Seeds,
+        "a follower has each commit once",
+        "a follower applies again what a stream tells again",
+    ),
+    bug(
         "change-skipped",
         Seeds,
         "what was committed can be followed",
@@ -128,6 +134,12 @@ pub const BUGS: &[Bug] = &[
         Seeds,
         "entries brought in are newer than what was written before",
         "what was written before stays in buffers, over what comes in",
+    ),
+    bug(
+        "leases-not-looked-at",
+        Seeds,
+        "what another process reads stays",
+        "the writer removes files that a reader beside it needs, and overwrites its log",
     ),
     bug(
         "log-held-for-ever",

@@ -12,7 +12,7 @@
  *   entries and changes) is not freed: it stays as it is until the next call with the handle that lent it. Calls copy
  *   what they are passed. All frees take NULL.
  *
- * Threads.  A database, a table, an aggregator and a snapshot may be used by any number of threads at a time;
+ * Threads.  A database, a pool, a table, an aggregator and a snapshot may be used by any number of threads at a time;
  *   batches, scans, cursors, changes and options by one thread at a time. Nothing may be used while, or after, it is
  *   freed. Tables, snapshots, scans and cursors can be read after their database is closed, and must be freed then, too.
  *
@@ -35,6 +35,7 @@ typedef struct forebay_error forebay_error;
 typedef struct forebay_options forebay_options;
 typedef struct forebay_table_options forebay_table_options;
 typedef struct forebay_output forebay_output;
+typedef struct forebay_pool forebay_pool;
 typedef struct forebay_db forebay_db;
 typedef struct forebay_table forebay_table;
 typedef struct forebay_aggregator forebay_aggregator;
@@ -108,10 +109,24 @@ void forebay_table_options_free(forebay_table_options *options);
  */
 typedef void (*forebay_merge)(void *context, const void *key, size_t key_bytes, const void *newer, size_t newer_bytes,
                               const void *older, size_t older_bytes, forebay_output *out);
-/* The name is kept with the table, which opens with no other rule again: give its version with it, "append/1". */
+/* The name is kept with the table, which opens with no other rule again: give its version with it, "append/1".
+ * With the option merge_rule besides it is an error. */
 bool forebay_table_options_merge_rule(forebay_table_options *options, const char *name, forebay_merge merge,
                                       void *context, forebay_error **error);
 void forebay_output_append(forebay_output *out, const void *data, size_t bytes);
+
+/* ---- Pools: one memory and a few threads for many databases ---- */
+
+forebay_pool *forebay_pool_new(uint64_t memory_bytes, size_t threads, forebay_error **error);
+/* Databases that are opened with these options are in the pool: set no memory, background_threads or background_rate
+ * besides. */
+bool forebay_options_set_pool(forebay_options *options, const forebay_pool *pool, forebay_error **error);
+/* How many bytes a second flushes and merges of all of them go through: at least 65536, or 0 for no limit. */
+bool forebay_pool_set_background_rate(const forebay_pool *pool, uint64_t bytes_a_second, forebay_error **error);
+/* Who has what, as JSON, for forebay_free. */
+char *forebay_pool_stats(const forebay_pool *pool, forebay_error **error);
+/* The pool itself lasts as long as databases in it do. */
+void forebay_pool_free(forebay_pool *pool);
 
 /* ---- Databases ---- */
 
@@ -127,6 +142,13 @@ char *forebay_rescue(const char *source, const char *target, const forebay_optio
 /* The names of all tables, and NULL behind them: one forebay_free for all. */
 char **forebay_db_tables(forebay_db *db, forebay_error **error);
 bool forebay_db_drop_table(forebay_db *db, const char *name, forebay_error **error);
+
+/* Gives a table in use these options; those that are not set stay. */
+bool forebay_db_alter(forebay_db *db, const char *name, const forebay_table_options *options, forebay_error **error);
+/* Changes the option background_rate in use: bytes a second, at least 65536, or 0 for no limit. */
+bool forebay_db_set_background_rate(forebay_db *db, uint64_t bytes_a_second, forebay_error **error);
+/* The time that counts for entries that expire, in milliseconds since 1970. */
+uint64_t forebay_db_unix_milliseconds(forebay_db *db);
 
 /* Writes a batch: all of it or nothing. Empties it if that succeeded. sequence may be NULL: the last record's number. */
 bool forebay_db_write(forebay_db *db, forebay_batch *batch, forebay_durability durability, uint64_t *sequence,
@@ -171,7 +193,16 @@ void forebay_table_free(forebay_table *table);
 /* Its layout as options write it, for forebay_free. */
 char *forebay_table_layout(forebay_table *table, forebay_error **error);
 bool forebay_table_set_layout(forebay_table *table, const char *layout, forebay_error **error);
+/* Merges all of it, or what lies from one key on up to another; NULL with 0 bytes is no bound. A range in key order only. */
 bool forebay_table_compact(forebay_table *table, forebay_error **error);
+bool forebay_table_compact_range(forebay_table *table, const void *from, size_t from_bytes, const void *to,
+                                 size_t to_bytes, forebay_error **error);
+/* How many keys there are, exactly: it walks the table. snapshot may be NULL. */
+bool forebay_table_count(forebay_table *table, const forebay_snapshot *snapshot, uint64_t *keys,
+                         forebay_error **error);
+/* The longest key and the longest value that it takes. */
+size_t forebay_table_key_bytes_max(const forebay_table *table);
+size_t forebay_table_value_bytes_max(const forebay_table *table);
 
 /* Single writes, at the durability of the database's options. */
 bool forebay_table_put(forebay_table *table, const void *key, size_t key_bytes, const void *value, size_t value_bytes,
@@ -179,6 +210,13 @@ bool forebay_table_put(forebay_table *table, const void *key, size_t key_bytes, 
 /* For a table with time_to_live. UINT64_MAX is forever. */
 bool forebay_table_put_with_ttl(forebay_table *table, const void *key, size_t key_bytes, const void *value,
                                 size_t value_bytes, uint64_t milliseconds, forebay_error **error);
+/* The same until a time in milliseconds since 1970; UINT64_MAX is never, here and in the calls that follow. */
+bool forebay_table_put_until(forebay_table *table, const void *key, size_t key_bytes, const void *value,
+                             size_t value_bytes, uint64_t unix_milliseconds, forebay_error **error);
+/* Changes when an entry expires, or has it stay. FOREBAY_ERROR_NOT_FOUND where there is none. */
+bool forebay_table_expire(forebay_table *table, const void *key, size_t key_bytes, uint64_t unix_milliseconds,
+                          forebay_error **error);
+bool forebay_table_persist(forebay_table *table, const void *key, size_t key_bytes, forebay_error **error);
 /* For a table with a merge rule. */
 bool forebay_table_merge(forebay_table *table, const void *key, size_t key_bytes, const void *operand,
                          size_t operand_bytes, forebay_error **error);
@@ -196,6 +234,10 @@ bool forebay_table_ingest(forebay_table *table, const forebay_slice *keys, const
  */
 char *forebay_table_get(forebay_table *table, const forebay_snapshot *snapshot, const void *key, size_t key_bytes,
                         size_t *value_bytes, forebay_error **error);
+/* The same, and when it expires: UINT64_MAX for never. unix_milliseconds may be NULL. */
+char *forebay_table_get_with_expiry(forebay_table *table, const forebay_snapshot *snapshot, const void *key,
+                                    size_t key_bytes, size_t *value_bytes, uint64_t *unix_milliseconds,
+                                    forebay_error **error);
 /* The values of many keys as of one moment; data is NULL for a key that is not there. For forebay_values_free. */
 bool forebay_table_multi_get(forebay_table *table, const forebay_snapshot *snapshot, const forebay_slice *keys,
                              forebay_slice *values, size_t count, forebay_error **error);
@@ -211,6 +253,8 @@ void forebay_batch_put(forebay_batch *batch, forebay_table *table, const void *k
                        const void *value, size_t value_bytes);
 void forebay_batch_put_with_ttl(forebay_batch *batch, forebay_table *table, const void *key, size_t key_bytes,
                                 const void *value, size_t value_bytes, uint64_t milliseconds);
+void forebay_batch_put_until(forebay_batch *batch, forebay_table *table, const void *key, size_t key_bytes,
+                             const void *value, size_t value_bytes, uint64_t unix_milliseconds);
 void forebay_batch_merge(forebay_batch *batch, forebay_table *table, const void *key, size_t key_bytes,
                          const void *operand, size_t operand_bytes);
 void forebay_batch_delete(forebay_batch *batch, forebay_table *table, const void *key, size_t key_bytes);
@@ -220,6 +264,8 @@ void forebay_batch_clear(forebay_batch *batch);
 /* How many records it has, and how long it is. */
 size_t forebay_batch_records(const forebay_batch *batch);
 size_t forebay_batch_bytes(const forebay_batch *batch);
+/* How long one may be. */
+size_t forebay_batch_bytes_max(void);
 void forebay_batch_free(forebay_batch *batch);
 
 /* ---- Aggregators: counts, sums, quantiles and more, added up for each key ---- */

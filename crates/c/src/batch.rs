@@ -48,6 +48,15 @@ noted! { batch: &mut Batch;
         batch.batch.put_with_ttl(table, key, value, life(milliseconds));
     }
 
+    fn forebay_batch_put_until(
+        table: &Table,
+        key: &[u8] [key_bytes],
+        value: &[u8] [value_bytes],
+        unix_milliseconds: u64,
+    ) {
+        batch.batch.put_until(table, key, value, unix_milliseconds);
+    }
+
     fn forebay_batch_merge(table: &Table, key: &[u8] [key_bytes], operand: &[u8] [operand_bytes]) {
         batch.batch.merge(table, key, operand);
     }
@@ -91,6 +100,10 @@ plain! {
 
     fn forebay_batch_bytes(batch: &Batch) -> usize {
         batch.batch.encoded_bytes()
+    }
+
+    fn forebay_batch_bytes_max() -> usize {
+        forebay::Batch::bytes_max()
     }
 
     fn forebay_batch_free(batch: Option<Box<Batch>>) {

@@ -11,7 +11,7 @@ use crate::error::ErrorOut;
 use crate::kernel::{
     Items, Memory, Out, Slice, bytes_of, fallible, given, given_texts, numbered, plain, put,
 };
-use crate::options::Options;
+use crate::options::{Options, TableOptions};
 use crate::table::Table;
 
 /// `forebay_db`.
@@ -33,7 +33,7 @@ fn durability(number: c_int) -> Result<Durability> {
 numbered!(Durability: durability);
 
 /// What the engine tells, as the command's `--json` does.
-fn json(told: &impl Serialize) -> Result<*mut c_char> {
+pub(crate) fn json(told: &impl Serialize) -> Result<*mut c_char> {
     let text =
         serde_json::to_vec(told).map_err(|error| Error::bug(format!("no JSON can be made: {error}")))?;
     Ok(given(&text))
@@ -67,6 +67,14 @@ fallible! { ErrorOut<'_>;
 
     fn forebay_db_drop_table(db: &Db, name: &str) -> bool {
         db.0.drop_table(name).map(|()| true)
+    }
+
+    fn forebay_db_alter(db: &Db, name: &str, options: &TableOptions) -> bool {
+        options.apply(db.0.table(name)).alter().map(|()| true)
+    }
+
+    fn forebay_db_set_background_rate(db: &Db, bytes_a_second: u64) -> bool {
+        db.0.set_background_rate(bytes_a_second).map(|()| true)
     }
 
     fn forebay_db_write(

@@ -4,7 +4,7 @@
 use std::ffi::c_void;
 use std::time::Duration;
 
-use forebay::{Codec, Durability, Error, Layout, MergeRule, Result, TableBuilder};
+use forebay::{Codec, Durability, Error, Layout, MergeRule, Result, StoredRule, TableBuilder};
 use forebay_units::{amounts, sizes, times};
 
 use crate::error::ErrorOut;
@@ -19,6 +19,7 @@ pub(crate) struct Options(pub(crate) forebay::Options);
 pub(crate) struct TableOptions {
     set: Vec<Setting<TableBuilder>>,
     rule: Option<Rule>,
+    has_stored_rule: bool,
 }
 
 impl TableOptions {
@@ -32,17 +33,20 @@ impl TableOptions {
     }
 }
 
+const TWO_RULES: &str =
+    "a table has one merge rule: the option merge_rule or forebay_table_options_merge_rule";
+
 /// What an option with its value does.
 type Setting<T> = Box<dyn Fn(T) -> T + Send + Sync>;
 /// An option's name, and what reads its value.
 type Row<T> = (&'static str, fn(&str) -> Result<Setting<T>, String>);
 
 macro_rules! rows {
-    ($on:ty; $($name:literal: $read:path => $set:ident),* $(,)?) => {
+    ($on:ty; $($name:literal: $read:path => $set:ident),* $(,)? $(; $other:literal: $make:path)?) => {
         &[$(($name, |text| {
             let value = $read(text)?;
             Ok(Box::new(move |on: $on| on.$set(value)))
-        })),*]
+        }),)* $(($other, $make))?]
     };
 }
 
@@ -52,6 +56,7 @@ const DATABASE: &[Row<forebay::Options>] = rows! { forebay::Options;
     "write_buffer": sizes::parse => write_buffer,
     "write_buffers": number => write_buffers,
     "background_threads": number => background_threads,
+    "background_rate": sizes::parse => background_rate,
     "durability": durability => durability,
     "sync_interval": time => sync_interval,
     "read_compaction_ratio": ratio => read_compaction_ratio,
@@ -76,7 +81,8 @@ const TABLE: &[Row<TableBuilder>] = rows! { TableBuilder;
     "reclaim_interval": time => reclaim_interval,
     "ttl": time => time_to_live,
     "time_to_live": time => time_to_live,
-    "values_apart": size => values_apart,
+    "values_apart": size => values_apart;
+    "merge_rule": stored_rule
 };
 
 /// The row of a name, and what it makes of a value.
@@ -115,6 +121,11 @@ fn layout(text: &str) -> Result<Layout, String> {
 
 fn durability(text: &str) -> Result<Durability, String> {
     text.parse::<Durability>().map_err(|error| error.to_string())
+}
+
+fn stored_rule(text: &str) -> Result<Setting<TableBuilder>, String> {
+    let rule: StoredRule = text.parse().map_err(|error: Error| error.to_string())?;
+    Ok(Box::new(move |table: TableBuilder| table.merge_rule(rule.clone())))
 }
 
 fn codec(text: &str) -> Result<Codec, String> {
@@ -186,7 +197,13 @@ fallible! { ErrorOut<'_>;
     }
 
     fn forebay_table_options_set(options: &mut TableOptions, name: &str, value: &str) -> bool {
-        options.set.push(setting(TABLE, name, value)?);
+        let setting = setting(TABLE, name, value)?;
+        let is_rule = name.replace('-', "_") == "merge_rule";
+        if is_rule && options.rule.is_some() {
+            return Err(Error::invalid(TWO_RULES));
+        }
+        options.has_stored_rule |= is_rule;
+        options.set.push(setting);
         Ok(true)
     }
 
@@ -198,6 +215,9 @@ fallible! { ErrorOut<'_>;
     ) -> bool {
         if merge.is_none() {
             return Err(Error::invalid("merge is a null pointer"));
+        }
+        if options.has_stored_rule {
+            return Err(Error::invalid(TWO_RULES));
         }
         options.rule = Some(Rule { name: name.into(), merge, context: Context(context.expose_provenance()) });
         Ok(true)

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use forebay::{Error, OrderedTable, Result};
 
-use crate::database::Db;
+use crate::database::{Db, Snapshot};
 use crate::error::ErrorOut;
 use crate::kernel::{Items, Out, Slice, bytes_of, fallible, given, plain, put};
 use crate::options::TableOptions;
@@ -74,6 +74,23 @@ fallible! { ErrorOut<'_>;
         table.as_ref().compact().map(|()| true)
     }
 
+    fn forebay_table_compact_range(
+        table: &Table,
+        from: Option<&[u8]> [from_bytes],
+        to: Option<&[u8]> [to_bytes],
+    ) -> bool {
+        table.ordered()?.compact_range(bounds(from, to)).map(|()| true)
+    }
+
+    fn forebay_table_count(table: &Table, snapshot: Option<&Snapshot>, keys: Out<'_, u64>) -> bool {
+        let count = match snapshot {
+            Some(snapshot) => snapshot.0.count(table),
+            None => table.as_ref().count(),
+        };
+        put(keys, count?);
+        Ok(true)
+    }
+
     fn forebay_table_put(table: &Table, key: &[u8] [key_bytes], value: &[u8] [value_bytes]) -> bool {
         table.as_ref().put(key, value).map(|()| true)
     }
@@ -131,6 +148,14 @@ fallible! { ErrorOut<'_>;
 }
 
 plain! {
+    fn forebay_table_key_bytes_max(table: &Table) -> usize {
+        table.as_ref().key_bytes_max()
+    }
+
+    fn forebay_table_value_bytes_max(table: &Table) -> usize {
+        table.as_ref().value_bytes_max()
+    }
+
     fn forebay_table_free(table: Option<Box<Table>>) {
         drop(table);
     }

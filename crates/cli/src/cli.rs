@@ -7,8 +7,8 @@ use clap::{CommandFactory, Parser, Subcommand};
 use crate::args::Common;
 use crate::commands::{
     aggregate, alter, backup, backups, bench, changes, checkpoint, compact, completions, delete, describe,
-    destroy, dump, get, layout, load, man, put, rescue, restore, rollback, savepoint, savepoints, scan,
-    simulate, stats, verify,
+    destroy, dump, follow, get, layout, load, man, merge, put, rescue, restore, rollback, savepoint,
+    savepoints, scan, simulate, stats, verify,
 };
 use crate::failure::Failure;
 
@@ -45,10 +45,12 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     Load(load::LoadArgs),
     Put(put::PutArgs),
+    Merge(merge::MergeArgs),
     Get(get::GetArgs),
     Delete(delete::DeleteArgs),
     Scan(scan::ScanArgs),
     Changes(changes::ChangesArgs),
+    Follow(follow::FollowArgs),
     Stats(stats::StatsArgs),
     Describe(describe::DescribeArgs),
     Dump(dump::DumpArgs),
@@ -78,10 +80,12 @@ pub(crate) fn run(line: &Cli) -> Result<(), Failure> {
     match &line.command {
         Command::Load(args) => load::run(args, &args.writing.of(common)),
         Command::Put(args) => put::run(args, &args.writing.of(common)),
+        Command::Merge(args) => merge::run(args, &args.writing.of(common)),
         Command::Get(args) => get::run(args, &args.reading.of(common)),
         Command::Delete(args) => delete::run(args, &args.writing.of(common)),
         Command::Scan(args) => scan::run(args, &args.reading.of(common)),
         Command::Changes(args) => changes::run(args, &args.reading.of(common)),
+        Command::Follow(args) => follow::run(args, &args.reading.of(common)),
         Command::Stats(args) => stats::run(args, &args.reading.of(common)),
         Command::Describe(args) => describe::run(args, &args.reading.of(common)),
         Command::Dump(args) => dump::run(args, common),

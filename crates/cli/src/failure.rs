@@ -84,6 +84,9 @@ fn own_words(text: String) -> String {
     // What a function may take is less than what the command was given.
     let text = text.replace("more than the memory limit of", "more than its share of --memory,");
     let text = text.replace("raise it, or aggregate by sorting", "give more --memory");
+    if let Some((fault, _)) = text.split_once("; bring it by ") {
+        return format!("{fault}; only a program that has that code can follow");
+    }
     let Some((fault, _)) = text.split_once("; open ").filter(|(_, call)| call.contains("::")) else {
         return text;
     };

@@ -188,7 +188,7 @@ impl TreeFile {
 
     /// Whether somebody may read what stands behind that, who opened the database earlier and had versions there.
     pub(crate) fn may_be_read_behind(&self) -> bool {
-        self.trash.has_strangers()
+        self.trash.strangers().is_any()
             && self.handle().and_then(|file| file.len()).map_or(true, |bytes| bytes > self.covered_bytes())
     }
 

@@ -72,7 +72,7 @@ pub use file::OpenFiles;
 pub use recover::last_root;
 pub use root::Version;
 pub use store::{TreeOptions, TreeStore};
-pub use tree::{Tree, WeakTree};
+pub use tree::{Tree, WeakTree, WeakVersion};
 pub use verify::Census;
 pub use windows::Reading;
 pub use writer::TreeWriter;

@@ -39,6 +39,17 @@ struct Inner {
     filter: OnceLock<Result<Option<Arc<Filter>>>>,
 }
 
+/// A version of a tree, which this does not keep.
+#[derive(Clone)]
+pub struct WeakVersion(Weak<Inner>);
+
+impl WeakVersion {
+    /// Whether anybody keeps it.
+    pub fn is_kept(&self) -> bool {
+        self.0.strong_count() > 0
+    }
+}
+
 impl WeakTree {
     /// Whether anybody keeps a version of it.
     pub fn is_kept(&self) -> bool {
@@ -175,6 +186,11 @@ impl Tree {
     /// Its file, for as long as others keep any version of it.
     pub fn downgrade(&self) -> WeakTree {
         WeakTree(Arc::downgrade(&self.0.file))
+    }
+
+    /// This version, for as long as others keep it.
+    pub fn downgrade_version(&self) -> WeakVersion {
+        WeakVersion(Arc::downgrade(&self.0))
     }
 
     /// What it takes to open it again.

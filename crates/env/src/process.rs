@@ -2,6 +2,11 @@
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 
+/// The number of the process.
+pub fn id() -> u32 {
+    std::process::id()
+}
+
 /// How many files the process may have open.
 pub(crate) fn files_max() -> usize {
     getrlimit(Resource::Nofile).current.map_or(usize::MAX, |max| usize::try_from(max).unwrap_or(usize::MAX))

@@ -6,7 +6,7 @@
 #![expect(clippy::disallowed_methods, reason = "a program that measures, on the machine's own files")]
 
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use forebay::{Batch, Database, Durability, Options, Pool, Result, Table};
 
@@ -42,7 +42,14 @@ fn main() -> Result<()> {
         assert!(tables.iter().all(|(_, table)| table.contains_key(7u64.to_be_bytes()).unwrap_or(false)));
     }
     println!("peak {} MiB of anonymous memory now {}", status("VmHWM:") >> 10, status("RssAnon:") >> 10);
-    std::thread::sleep(std::time::Duration::from_secs(12));
+    std::thread::sleep(Duration::from_secs(12));
+    let before = processor_seconds();
+    std::thread::sleep(Duration::from_secs(10));
+    let rests = processor_seconds() - before;
+    println!(
+        "at rest {rests:.2} s of a processor in ten; {} MiB of anonymous memory",
+        status("RssAnon:") >> 10
+    );
     let stats = pool.stats();
     let asleep = stats.databases.iter().filter(|database| database.wanted_bytes == 0);
     let (sleepers, held) = asleep.fold((0, 0), |(n, sum), database| (n + 1, sum + database.held_bytes));
@@ -89,6 +96,14 @@ fn tell(what: &str, started: Instant, records: u64) {
     let seconds = started.elapsed().as_secs_f64();
     let rate = records as f64 / seconds / 1e6;
     println!("{what:30} {seconds:6.2} s, {rate:.2} M records a second, {} MiB", status("RssAnon:") >> 10);
+}
+
+/// What all threads have taken of the processors, which the system counts in hundredths of a second.
+fn processor_seconds() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let after_name = stat.rsplit(')').next().unwrap_or_default();
+    let ticks = after_name.split_whitespace().skip(11).take(2).filter_map(|ticks| ticks.parse::<u64>().ok());
+    ticks.sum::<u64>() as f64 / 100.0
 }
 
 /// A number of the process's status, in KiB where it is memory.

@@ -3,7 +3,7 @@
 //! database is closed.
 //!
 //! 1. Whoever asks gets a [`Pending`], and its [`Promise`] goes into the queue of a [`Crew`] with the work.
-//! 2. Lookups are taken one by one, by as many threads as there are cores. Commits are taken all together, by one: each
+//! 2. Lookups are taken one by one, by as many threads as there are cores. Commits are taken together, by one: each
 //!    is written, and then one write or sync makes all of them as durable as they want. What comes meanwhile is the next
 //!    group.
 //! 3. Under a stepper all is done at once, by who asks.
@@ -128,6 +128,9 @@ pub(crate) struct Commit {
     pub(crate) promise: Promise<u64>,
 }
 
+/// So many commits share a sync at most: the first of them is told once the last one is written.
+const GROUP_COMMITS_MAX: usize = 1024;
+
 /// Threads that take from one queue.
 struct Crew<T> {
     jobs: Jobs,
@@ -245,7 +248,7 @@ impl Deferred {
         let by_commits = Arc::clone(context);
         Self {
             lookups: Crew::new(jobs, "forebay-lookups", (jobs.parallelism(), 1), look_up),
-            commits: Crew::new(jobs, "forebay-commits", (1, usize::MAX), move |commits| {
+            commits: Crew::new(jobs, "forebay-commits", (1, GROUP_COMMITS_MAX), move |commits| {
                 commit_all(&by_commits, commits);
             }),
         }

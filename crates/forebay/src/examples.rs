@@ -7,4 +7,16 @@ macro_rules! examples {
     )*};
 }
 
-examples!(hello, batches, no_log, scan, counters, transactions, changes, backup, ttl, merge_rule);
+examples!(
+    hello,
+    batches,
+    no_log,
+    scan,
+    counters,
+    transactions,
+    changes,
+    replication,
+    backup,
+    ttl,
+    merge_rule
+);

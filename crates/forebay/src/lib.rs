@@ -55,20 +55,23 @@ mod transactions;
 mod versions;
 mod write;
 
+#[cfg(feature = "arrow")]
+pub use api::ColumnScan;
 pub use api::{
-    Aggregating, Aggregator, AggregatorScan, AggregatorSnapshot, Backup, Backups, Batch, Cube, CubeBatch,
-    CubeBuilder, CubeScan, CubeSnapshot, Database, Description, Expired, GroupFiles, KeyBounds, MergeRule,
-    OrderedTable, Period, Rescue, RescueReport, RescuedTable, Scan, Scanned, Snapshot, Stats, Table,
-    TableBuilder, TableDescription, TableStats, Taken, Tiers, Transaction, ValueStats, Windows, WindowsBatch,
-    WindowsBuilder, WindowsScan, WindowsSnapshot,
+    Aggregating, Aggregator, AggregatorScan, AggregatorSnapshot, Applied, Backup, Backups, Batch,
+    ChangeServer, Cube, CubeBatch, CubeBuilder, CubeScan, CubeSnapshot, Database, Description, Expired,
+    Follower, GroupFiles, KeyBounds, MergeRule, OrderedTable, Period, ReaderStats, Rescue, RescueReport,
+    RescuedTable, Scan, Scanned, Snapshot, Stats, StreamEnd, Table, TableBuilder, TableDescription,
+    TableStats, Taken, Tiers, Transaction, Until, ValueStats, Windows, WindowsBatch, WindowsBuilder,
+    WindowsScan, WindowsSnapshot,
 };
-pub use changes::{Change, ChangeBatch, Changes, Operation};
+pub use changes::{Change, ChangeBatch, ChangeStream, Changes, Operation, requested_position};
 #[cfg(feature = "async")]
 pub use deferred::Pending;
 pub use forebay_base::codec::Codec;
 pub use forebay_base::{Error, Result, limits};
 pub use forebay_buffer_tree::TreeOptions;
-pub use forebay_layouts::{Keep, Layout, TableOptions};
+pub use forebay_layouts::{Keep, Layout, StoredRule, TableOptions};
 pub use forebay_layouts::{LevelDescription, NodeDescription};
 pub use forebay_store::log::Durability;
 pub use forebay_store::metrics::Percentiles;
@@ -102,6 +105,8 @@ mod documents {
     struct Expiry;
     #[doc = include_str!("../../../docs/guide/changes.md")]
     struct Changes;
+    #[doc = include_str!("../../../docs/guide/replication.md")]
+    struct Replication;
     #[doc = include_str!("../../../docs/guide/cubes.md")]
     struct Cubes;
     #[doc = include_str!("../../../docs/guide/transactions.md")]

@@ -15,7 +15,7 @@ use forebay_env::encryption::KeyProvider;
 use forebay_layouts::Layout;
 use forebay_store::log::Durability;
 
-use crate::pool::Pool;
+use crate::pool::{Pool, Rate};
 pub(crate) use division::Division;
 
 /// How to open a database.
@@ -26,11 +26,12 @@ pub struct Options {
     pub(crate) write_buffer_bytes: Option<u64>,
     pub(crate) write_buffers: Option<usize>,
     pub(crate) background_threads: Option<usize>,
+    pub(crate) background_rate_bytes: u64,
     pub(crate) durability: Option<Durability>,
     pub(crate) log: bool,
     pub(crate) sync_interval: Duration,
     pub(crate) read_compaction_ratio: f64,
-    pub(crate) keep_changes_bytes: u64,
+    pub(crate) keep_changes_bytes: Option<u64>,
     pub(crate) open_files_max: Option<usize>,
     pub(crate) transaction_attempts: u32,
     pub(crate) transaction_read_bytes: Option<u64>,
@@ -43,6 +44,18 @@ pub struct Options {
     pub(crate) key_provider: Option<Provider>,
     /// Nobody's rest is taken for idle time, in which lists are merged that no limit asks for.
     pub(crate) is_never_idle: bool,
+    /// Who writes: its own, or another database's.
+    pub(crate) role: Role,
+}
+
+/// What a database is opened as.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Role {
+    /// One that takes writes.
+    #[default]
+    Own,
+    /// One that follows another, and takes nothing else.
+    Follower,
 }
 
 /// Who has keys. It is shown as that.
@@ -66,11 +79,12 @@ impl Default for Options {
             write_buffer_bytes: None,
             write_buffers: None,
             background_threads: None,
+            background_rate_bytes: 0,
             durability: None,
             log: true,
             sync_interval: Duration::from_millis(100),
             read_compaction_ratio: 8.0,
-            keep_changes_bytes: 0,
+            keep_changes_bytes: None,
             open_files_max: None,
             transaction_attempts: TRANSACTION_ATTEMPTS,
             transaction_read_bytes: None,
@@ -81,6 +95,7 @@ impl Default for Options {
             #[cfg(feature = "encryption")]
             key_provider: None,
             is_never_idle: false,
+            role: Role::Own,
         }
     }
 }
@@ -202,6 +217,19 @@ impl Options {
         self
     }
 
+    /// How many bytes of records a second background work goes through, so that it leaves the device and the cores to
+    /// others: 0, the default, for no limit, or at least 65,536. Merges read that many bytes, and write as many at most.
+    /// Flushes count, and merges wait for what they take; no flush waits. Writers that outrun merges wait for them as
+    /// they do otherwise, and so for longer: [`Stats::stall_seconds`](crate::Stats::stall_seconds) tells, and
+    /// [`Stats::merge_wait_seconds`](crate::Stats::merge_wait_seconds) how long merges waited. Give more than the
+    /// writers' rate times what merges cost (`forebay simulate` tells), or they go by this.
+    /// [`Database::set_background_rate`](crate::Database::set_background_rate) changes it in use. In a
+    /// [pool](Self::pool) it is the pool's to say.
+    pub fn background_rate(mut self, bytes_a_second: u64) -> Self {
+        self.background_rate_bytes = bytes_a_second;
+        self
+    }
+
     /// Durability of [`Table::put`](crate::Table::put) and [`Table::delete`](crate::Table::delete): [`Durability::Os`] by
     /// default, [`Durability::Memory`] without a [log](Self::log).
     pub fn durability(mut self, durability: Durability) -> Self {
@@ -244,10 +272,11 @@ impl Options {
 
     /// How much of the log is kept for [`Database::changes`](crate::Database::changes) once tables no longer need it.
     /// It is kept by whole segments, each as long as a write buffer at most, and the oldest go first; so give a few
-    /// times the size of a write buffer. 0 by default: then only the newest changes are there, those that are not in
-    /// lists yet. Kept segments survive restarts, as far as the next opening asks for as much.
+    /// times the size of a write buffer. With 0 only the newest changes are there, those that are not in lists yet: that
+    /// is how a database begins. The database keeps this number: openings that say none leave it as it is, and
+    /// [`Database::keep_changes`](crate::Database::keep_changes) changes it in use.
     pub fn keep_changes(mut self, bytes: u64) -> Self {
-        self.keep_changes_bytes = bytes;
+        self.keep_changes_bytes = Some(bytes);
         self
     }
 
@@ -285,7 +314,12 @@ impl Options {
         self
     }
 
-    /// Opens without changing a byte; any number of processes may do so at a time.
+    /// Opens for reading only: any number of processes may do so at a time, beside one that writes. What is seen is what
+    /// was in files at that moment; [`Database::refresh`](crate::Database::refresh) goes on to what was written since.
+    ///
+    /// Not a byte of the database is changed. A reader keeps a file of its own in the folder `readers` of the directory,
+    /// its *lease*, for as long as it lives: so the writer knows which files it may need. Where it may not write there,
+    /// it opens only while nobody writes, and nobody can until it is closed.
     pub fn read_only(mut self, read_only: bool) -> Self {
         self.read_only = read_only;
         if read_only {
@@ -347,6 +381,12 @@ impl Options {
         self
     }
 
+    /// For a database that follows another.
+    pub(crate) fn following(mut self) -> Self {
+        self.role = Role::Follower;
+        self
+    }
+
     /// Durability of what is written without saying which.
     pub(crate) fn usual_durability(&self) -> Durability {
         self.durability.unwrap_or(if self.log { Durability::default() } else { Durability::Memory })
@@ -364,6 +404,12 @@ impl Options {
             return Err(Error::invalid(
                 "a pool has memory and threads for all its databases; leave out memory_limit and background_threads, or \
                  pool",
+            ));
+        }
+        if self.pool.is_some() && self.background_rate_bytes > 0 {
+            return Err(Error::invalid(
+                "a pool has one background_rate for all its databases; leave it out, and call \
+                 Pool::set_background_rate",
             ));
         }
         if limit_bytes < MEMORY_LIMIT_BYTES_MIN {
@@ -394,6 +440,7 @@ impl Options {
 
     pub(crate) fn validate(&self) -> Result<()> {
         self.validate_memory()?;
+        Rate::validate(self.background_rate_bytes)?;
         if let Some(threads) =
             self.background_threads.filter(|threads| !(1..=BACKGROUND_THREADS_MAX).contains(threads))
         {

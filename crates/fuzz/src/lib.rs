@@ -43,6 +43,7 @@ pub struct Fuzzer {
 pub const FUZZERS: &[Fuzzer] = &[
     Fuzzer { name: "aggregators", slice: 16, run: aggregators::fuzz },
     Fuzzer { name: "buffer_tree", slice: 60, run: buffer_tree::fuzz },
+    Fuzzer { name: "change_stream", slice: 10, run: change_stream::fuzz },
     Fuzzer { name: "cow_tree", slice: 60, run: cow_tree::fuzz },
     Fuzzer { name: "filters", slice: 60, run: filters::fuzz },
     Fuzzer { name: "list_file", slice: 100, run: list_file::fuzz },

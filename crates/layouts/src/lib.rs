@@ -15,17 +15,19 @@ mod rule;
 pub mod run_set;
 mod seam;
 mod simulation;
+mod stored_rule;
 pub mod wb_tree;
 
 pub use files::{DataFile, FileReport, ResidentBudget, Source, Store, Trees, WeakFile};
 pub use forebay_buffer_tree::{Place, Portion, ReadTerms};
 pub use options::{FILTER_BITS_MAX, Layout, TableOptions, milliseconds_of};
-pub use registry::{alter, convert, empty, restore, simulated};
+pub use registry::{alter, convert, empty, read_options, restore, simulated};
 pub use reorder_target::ReorderTarget;
 pub use rule::{Filter, Keep, Life, Rule, RuleName, TableRule, answered};
 pub use seam::{
     Applied, Check, Description, FilePart, Inspect, Job, JobWorker, LevelDescription, NodeDescription,
     NodeKey, Outcome, Plan, Planned, Reads, Rebased, Resident, Stretch, TableVersion, Upkeep, Usage,
-    known_keys, value_use,
+    known_keys, stale_files, value_use,
 };
 pub use simulation::{Paths, Simulated};
+pub use stored_rule::StoredRule;

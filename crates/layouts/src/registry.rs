@@ -12,7 +12,7 @@ use crate::convert::{runs_of, tree_of};
 use crate::files::{DataFile, Fragment, ResidentBudget, Restored, Store, TableContext, malformed};
 use crate::inventory::{Keys, ListModel};
 use crate::options::{Layout, TableOptions};
-use crate::rule::{Life, TableRule};
+use crate::rule::{Life, RuleName, TableRule};
 use crate::run_set::{RunSet, RunSetTable, SimulatedRuns};
 use crate::seam::TableVersion;
 use crate::simulation::Simulated;
@@ -32,6 +32,14 @@ pub fn empty(options: &TableOptions) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// A table's options and its rule, of the bytes of its version and of its options.
+pub fn read_options(version: &[u8], options: &[u8]) -> Result<(TableOptions, RuleName)> {
+    // Every table version begins with the sizes of the table's parts.
+    let tree = TreeOptions::decode(&mut Reader::new(version)).ok_or_else(malformed)?;
+    TableOptions::check_version(options)?;
+    TableOptions::decode(options, tree).ok_or_else(malformed)
+}
+
 /// A table as the manifest has it: its options and its version's bytes. It shares its rule with an earlier version of
 /// the same table.
 pub fn restore(
@@ -42,10 +50,7 @@ pub fn restore(
     store: impl FnOnce(&TableOptions) -> Store,
     merge_memory_bytes: usize,
 ) -> Result<(TableOptions, Arc<TableRule>, Arc<dyn TableVersion>)> {
-    // Every table version begins with the sizes of the table's parts.
-    let tree = TreeOptions::decode(&mut Reader::new(version)).ok_or_else(malformed)?;
-    TableOptions::check_version(options)?;
-    let (options, rule) = TableOptions::decode(options, tree).ok_or_else(malformed)?;
+    let (options, rule) = read_options(version, options)?;
     let shared = shared.filter(|shared| *shared.name() == rule).cloned();
     let life = if options.time_to_live.is_some() { Life::Timed } else { Life::Endless };
     let rule = shared.unwrap_or_else(|| TableRule::new(rule, life));
@@ -128,7 +133,7 @@ mod tests {
     #[test]
     fn a_table_of_a_newer_build_is_not_called_damaged() {
         let options = TableOptions::new(Layout::wb_tree(), 1 << 20);
-        let (version, mut bytes) = (empty(&options).unwrap(), options.encode(&crate::rule::RuleName::None));
+        let (version, mut bytes) = (empty(&options).unwrap(), options.encode(&RuleName::None));
         bytes[0] = 9;
         let find = |_, _: &Store| None;
         let restored =

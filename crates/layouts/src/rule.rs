@@ -9,8 +9,10 @@ use forebay_base::{Combine, Error, LastWriterWins, Result, planted};
 use forebay_env::guest;
 use forebay_store::ValueFiles;
 
+use crate::stored_rule::StoredRule;
+
 /// Which rule a table has, as the manifest keeps it.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum RuleName {
     /// The newest record of a key hides the others.
     #[default]
@@ -28,7 +30,10 @@ impl RuleName {
     pub fn describe(&self) -> String {
         match self {
             Self::None => "no merge rule".into(),
-            Self::Operands(name) => format!("merge rule `{name}`"),
+            Self::Operands(name) => match StoredRule::of(name) {
+                Some(rule) => format!("merge rule `{rule}`"),
+                None => format!("merge rule `{name}`"),
+            },
             Self::States(name) | Self::DeletableStates(name) => format!("aggregation rule `{name}`"),
         }
     }
@@ -234,11 +239,19 @@ pub struct TableRule {
 }
 
 impl TableRule {
-    /// The rule of this name, whose code is still to come, unless it is none.
+    /// The rule of this name, whose code is still to come, unless it is none or the engine's own.
     pub fn new(name: RuleName, life: Life) -> Arc<Self> {
         let rule = OnceLock::new();
-        if name == RuleName::None {
-            let _ = rule.set(Rule::new(Arc::new(LastWriterWins), &name, life, Guest("no rule".into())));
+        let code: Option<Arc<dyn Combine>> = match &name {
+            RuleName::None => Some(Arc::new(LastWriterWins)),
+            RuleName::Operands(stored) => {
+                StoredRule::of(stored).map(|rule| Arc::new(rule) as Arc<dyn Combine>)
+            }
+            RuleName::States(_) | RuleName::DeletableStates(_) => None,
+        };
+        if let Some(code) = code {
+            let guest = Guest(name.describe().into());
+            let _ = rule.set(Rule::new(code, &name, life, guest));
         }
         Arc::new(Self { name, life, rule, stand_in: OnceLock::new(), filter: OnceLock::new() })
     }

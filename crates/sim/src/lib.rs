@@ -32,6 +32,8 @@
 //! | parts and pieces are all there is, once; counts are exact | `Query::Parts`, `Query::Pieces`, `Query::Count` |
 //! | all groupings of a cube agree, windows have each value once | `Groups`: after each opening and beside savepoints |
 //! | a checkpoint is a copy of its own | `Op::Fork`: both are written, crash and are opened again |
+//! | a follower has each commit once | `Op::Checkpoint`, `Op::Fork`: a copy catches up by a stream, of the writer or of who reads beside it, that tells again what it has, over crashes of both, and is what the database is |
+//! | a reader beside the writer sees what files tell, and none of them is removed under it | `Op::ReadBeside` |
 //! | handles of a closed database change nothing | `Op::Stale` |
 //! | another layout changes no answer and loses no write | `Op::Turn`, and threads |
 //! | space is given back | `Run::check_space` |

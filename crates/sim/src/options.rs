@@ -40,7 +40,7 @@ pub struct SimOptions {
 }
 
 /// Options that a failing history may do without.
-pub(crate) const PLAIN: [&str; 17] = [
+pub(crate) const PLAIN: [&str; 18] = [
     "encryption",
     "faults",
     "opening",
@@ -57,6 +57,7 @@ pub(crate) const PLAIN: [&str; 17] = [
     "damage",
     "groups",
     "pool",
+    "rate",
     "codec",
 ];
 
@@ -130,6 +131,7 @@ impl SimOptions {
             "damage" => self.damage_percent = 0,
             "groups" => self.config.groupings = None,
             "pool" => self.config.pool = None,
+            "rate" => self.config.background_rate_bytes = 0,
             "read-compaction" => self.config.read_compaction_ratio = 0.0,
             _ => self.config.codec = forebay::Codec::None,
         }

@@ -5,6 +5,7 @@
 
 pub mod buffer;
 pub mod cache;
+pub mod leases;
 pub mod list;
 pub mod log;
 pub mod manifest;
@@ -18,6 +19,7 @@ pub mod values;
 
 pub use buffer::{BufferCursor, WriteBuffer};
 pub use cache::{BlockCache, Cached, Held, PageCache};
+pub use leases::{Lease, Leases, Place};
 pub use list::{ListCursor, ListFile, ListStore, ListWriter};
 pub use memory::{MemoryClaim, MemoryUse, Owner};
 pub use metrics::{Cause, Metrics};

@@ -7,7 +7,7 @@ use std::time::Duration;
 use forebay_env::sync::atomic::{AtomicU64, Ordering};
 use forebay_env::sync::{Mutex, Striped};
 use hdrhistogram::Histogram;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::memory::MemoryUse;
 
@@ -86,7 +86,7 @@ impl Gauge {
 pub struct Latency(Striped<Mutex<Option<Histogram<u64>>>>);
 
 /// Percentiles in microseconds.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Percentiles {
     /// How many were measured.
     pub count: u64,
@@ -184,6 +184,10 @@ pub struct Metrics {
     pub cache_hits: Counter,
     /// Bytes of values that merges have moved from one value file to another.
     pub value_bytes_moved: Counter,
+    /// Bytes of records that flushes and merges have gone through.
+    pub background_bytes: Counter,
+    /// Nanoseconds that merges waited for others to have gone no faster than they may.
+    pub merge_wait_nanoseconds: Counter,
     /// Nanoseconds that writers waited for background work.
     pub stall_nanoseconds: Counter,
     /// What work takes of the memory.

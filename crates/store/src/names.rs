@@ -16,6 +16,10 @@ pub const DESTROYED: &str = "FOREBAY.destroyed";
 pub const CURRENT: &str = "CURRENT";
 /// Held while the database is open.
 pub const LOCK: &str = "LOCK";
+/// The folder of readers' leases.
+pub const READERS: &str = "readers";
+/// An answer to one of them that is being written. Not in that folder, where others may put a link of its name.
+pub const ANSWER_DRAFT: &str = "readers.tmp";
 
 /// The path of a list file.
 pub fn list(dir: &Path, id: u64) -> PathBuf {

@@ -23,6 +23,8 @@ const GROUPS_PERCENT: u32 = 30;
 const NO_LOG_PERCENT: u32 = 20;
 /// Of a hundred tables aside whose entries expire this many merge operands.
 const LIVES_PERCENT: u32 = 40;
+/// Of a hundred tables with operands this many merge them by a rule of the engine's.
+const GREATEST_PERCENT: u32 = 40;
 /// Of a hundred wide draws this many have write buffers as they are unless anything is said of them.
 const USUAL_BUFFERS_PERCENT: u32 = 15;
 /// How many those are at most.
@@ -66,6 +68,8 @@ pub struct Config {
     pub keep_changes_bytes: u64,
     /// Whether there is one, or only where it is asked for.
     pub log: bool,
+    /// How many bytes a second background work goes through, without a pool.
+    pub background_rate_bytes: u64,
     /// How many files are open at a time.
     pub open_files_max: Option<usize>,
     /// The memory limit.
@@ -134,6 +138,7 @@ impl Default for Config {
             read_compaction_ratio: 8.0,
             keep_changes_bytes: 0,
             log: true,
+            background_rate_bytes: 0,
             open_files_max: None,
             memory_limit_bytes: 1 << 20,
             pool: None,
@@ -189,6 +194,11 @@ pub(crate) fn draw_groupings(rng: &mut Rng) -> Groupings {
     drawn.expect("two columns are few")
 }
 
+/// Mostly none.
+pub(crate) fn draw_rate(rng: &mut Rng) -> u64 {
+    [0, 0, 0, 1 << 20, 256 << 10][rng.index(5)]
+}
+
 /// A pool of its own.
 fn draw_pool(rng: &mut Rng) -> Pool {
     Pool::new(POOL_BYTES, [1, 2, 4][rng.index(3)]).expect("memory and threads are enough")
@@ -212,6 +222,7 @@ impl Config {
             // In so small a database, lookups seldom pay for a merge at what they really cost.
             read_compaction_ratio: [0.0, 8.0, 1e6][rng.index(3)],
             open_files_max: None,
+            background_rate_bytes: 0,
             memory_limit_bytes: 1 << 20,
             pool: None,
             keys: Keys::ALL[rng.index(6)],
@@ -247,6 +258,12 @@ impl Config {
         if aside.time_to_live.is_some() && rng.clone().fork().chance(LIVES_PERCENT) {
             drawn.merging[ASIDE] = Merging::Lives;
         }
+        let mut greatest = rng.clone().fork().fork();
+        for merging in &mut drawn.merging[..ASIDE] {
+            if *merging == Merging::Operands && greatest.chance(GREATEST_PERCENT) {
+                *merging = Merging::Greatest;
+            }
+        }
         let is_bounded = rng.chance(15);
         let bounds = [None, Some(1.25), Some(2.0)];
         let intervals = [None, None, Some(Duration::from_secs(10))];
@@ -264,6 +281,7 @@ impl Config {
                 intervals[rng.index(3)].filter(|_| reclaims && !is_even)
             }),
             open_files_max: [None, None, Some(16)][rng.index(3)],
+            background_rate_bytes: draw_rate(&mut more.clone().fork().fork().fork().fork()),
             apart_bytes_min,
             keys,
             values,
@@ -329,7 +347,10 @@ impl Config {
             .env(env.clone());
         options = match &self.pool {
             Some(pool) => options.pool(pool),
-            None => options.memory_limit(self.memory_limit_bytes).background_threads(self.background_threads),
+            None => options
+                .memory_limit(self.memory_limit_bytes)
+                .background_threads(self.background_threads)
+                .background_rate(self.background_rate_bytes),
         };
         if self.is_encrypted {
             options = options.encryption(Arc::new(OneKey::new("the test's", Key::new([42; KEY_BYTES]))));

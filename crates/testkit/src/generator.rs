@@ -13,10 +13,10 @@ use std::ops::Bound;
 use forebay::Durability;
 use forebay_env::Rng;
 
-use crate::config::{ASIDE, draw_layout};
+use crate::config::{ASIDE, draw_layout, draw_rate};
 use crate::ops::{GROUPS, LIVES, PIECES, TRANSACTIONS, USUAL, WIDE};
 use crate::tables::keeps_order;
-use crate::{Config, Keys, Kind, Merging, Op, Query, TABLES, Theme, Values, walk};
+use crate::{Config, Keys, Kind, Merging, Op, Query, ReadBeside, TABLES, Theme, Values, walk};
 
 /// Where writes stay among neighbours: one of this many ranges of the keys.
 const HOT_RANGES: u64 = 16;
@@ -49,6 +49,8 @@ pub struct Generator {
     lives: Rng,
     /// And tables that are read in pieces.
     pieces: Rng,
+    /// And compactions of ranges.
+    ranges: Rng,
     /// Whether there are any.
     has_groups: bool,
     /// Of a hundred changes this many are to the table aside.
@@ -95,6 +97,7 @@ impl Generator {
         let transactions = groups.clone().fork();
         let lives = transactions.clone().fork();
         let pieces = lives.clone().fork();
+        let ranges = pieces.clone().fork();
         let aside = config.aside.as_ref();
         let deletes = std::array::from_fn(|table| config.deletes_states || !merging[table].has_states());
         let cut = std::array::from_fn(|table| keeps_order(config, table) && deletes[table]);
@@ -110,6 +113,7 @@ impl Generator {
             transactions,
             lives,
             pieces,
+            ranges,
             has_groups: config.groupings.is_some(),
             share_percent: aside.map_or(0, |aside| aside.share_percent),
             expires: aside.is_some_and(|aside| aside.time_to_live.is_some()),
@@ -169,8 +173,8 @@ impl Generator {
 
     /// Draws from here on by these dice; values are told by the stamp.
     pub fn reseed(&mut self, rng: &mut Rng, stamp: u64) {
-        let Self { rng: all, walks, cuts, wide, groups, transactions, lives, pieces, .. } = self;
-        for dice in [all, walks, cuts, wide, groups, transactions, lives, pieces] {
+        let Self { rng: all, walks, cuts, wide, groups, transactions, lives, pieces, ranges, .. } = self;
+        for dice in [all, walks, cuts, wide, groups, transactions, lives, pieces, ranges] {
             *dice = rng.fork();
         }
         self.stamp = stamp;
@@ -212,17 +216,12 @@ impl Generator {
             Kind::Scan => Op::Read(table, self.scan()),
             Kind::Iterate => Op::Read(table, Query::All),
             Kind::Snapshot => Op::Snapshot,
-            Kind::ReadSnapshot => match self.rng.below(4) {
-                0 => Op::ReadSnapshot(table, Query::Get(self.key())),
-                1 => Op::ReadSnapshot(table, self.multi_get()),
-                2 => Op::ReadSnapshot(table, self.scan()),
-                _ => Op::ReadSnapshot(table, Query::All),
-            },
+            Kind::ReadSnapshot => Op::ReadSnapshot(table, self.any_query()),
             Kind::DropSnapshot => Op::DropSnapshot,
             Kind::Sync => Op::Sync,
             Kind::Flush => Op::Flush,
             Kind::WaitUntilIdle => Op::WaitUntilIdle,
-            Kind::Compact => Op::Compact(table),
+            Kind::Compact => self.compaction(table),
             Kind::SetLayout => {
                 let layout = draw_layout(&mut self.rng);
                 match self.turns && !self.merging[table].has_states() && self.cuts.chance(50) {
@@ -251,6 +250,11 @@ impl Generator {
             Kind::Renew => Op::Renew,
             Kind::Alter => Op::Alter(table, self.altered()),
             Kind::Fork => Op::Fork,
+            Kind::ReadBeside => Op::ReadBeside(match self.wide.below(10) {
+                0 => ReadBeside::Close,
+                1..4 => ReadBeside::Keep,
+                _ => ReadBeside::Refresh,
+            }),
             Kind::Groups => Op::Commit(self.group_batch(), self.durability()),
             Kind::ReadGroups => self.read_groups(),
             Kind::Expire => self.expiry(),
@@ -263,6 +267,16 @@ impl Generator {
             }
             Kind::Life => self.life(),
             Kind::Pieces => self.pieces(table),
+            Kind::Rate => Op::Rate(draw_rate(&mut self.ranges)),
+        }
+    }
+
+    fn any_query(&mut self) -> Query {
+        match self.rng.below(4) {
+            0 => Query::Get(self.key()),
+            1 => self.multi_get(),
+            2 => self.scan(),
+            _ => Query::All,
         }
     }
 

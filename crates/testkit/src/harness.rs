@@ -12,7 +12,9 @@ use std::time::Duration;
 use forebay::{Database, Durability, Error, Result, Snapshot};
 use forebay_env::Env;
 
+use crate::beside::Reader;
 use crate::check::View;
+use crate::following::Following;
 use crate::groups::{Groups, OWN_RECORDS_MAX};
 use crate::seen::{Kept, Shown, Time};
 use crate::{ASIDE, Config, Model, Op, Query, Tables, Wall, name_of};
@@ -54,8 +56,12 @@ pub struct Harness {
     pub conflicts: u64,
     pub(crate) dir: PathBuf,
     pub(crate) open: Option<Open>,
+    /// A reader beside it.
+    pub(crate) reader: Option<Reader>,
     /// Checkpoints that are not compared yet.
     pub(crate) copies: Vec<(PathBuf, Model)>,
+    /// A copy that follows.
+    pub(crate) following: Following,
     /// Handles of before the last times it was opened.
     pub(crate) stale: Vec<Tables>,
     /// Snapshots of then.
@@ -95,7 +101,9 @@ impl Harness {
             conflicts: 0,
             dir: dir.to_path_buf(),
             open: None,
+            reader: None,
             copies: Vec::new(),
+            following: Following::default(),
             stale: Vec::new(),
             kept: Vec::new(),
             taken_at: BTreeMap::new(),
@@ -104,15 +112,6 @@ impl Harness {
             unknown_max: 0,
             slack_milliseconds: 0,
         }
-    }
-
-    /// One that is not open yet, of a copy that holds this; it knows of the clock what this one knows.
-    pub fn twin(&self, env: Env, dir: &Path, model: Model) -> Self {
-        let mut twin = Self::closed(env, self.config.clone(), dir);
-        (twin.model, twin.wall) = (model, self.wall.clone());
-        twin.unknown_max = self.unknown_max;
-        (twin.highest, twin.slack_milliseconds) = (self.highest, self.slack_milliseconds);
-        twin
     }
 
     /// Goes on in another environment: the machine was started anew. Call `open` then.
@@ -162,8 +161,7 @@ impl Harness {
     pub fn close(&mut self) -> Result<()> {
         self.note_close();
         let Some(Open { snapshots, tables, db, .. }) = self.open.take() else { return Ok(()) };
-        drop(snapshots);
-        drop(tables);
+        drop((snapshots, tables));
         db.close()
     }
 
@@ -177,6 +175,7 @@ impl Harness {
         self.env.jobs.abandon();
         self.stale.clear();
         self.kept.clear();
+        self.reader = None;
         self.open = None;
     }
 
@@ -298,7 +297,7 @@ impl Harness {
     }
 
     /// What is merged, or in memory, may have no room beside what snapshots hold.
-    fn unless_held(&self, outcome: Result<()>) -> Result<()> {
+    pub(crate) fn unless_held(&self, outcome: Result<()>) -> Result<()> {
         match outcome {
             Err(Error::NoSpace { .. }) if self.holds_files() => Ok(()),
             outcome => outcome,
@@ -307,7 +306,8 @@ impl Harness {
 
     /// Whether files are held that a merge would free: then there may be no room within a table's bound.
     pub(crate) fn holds_files(&self) -> bool {
-        !self.opened().snapshots.is_empty() || !self.kept.is_empty() || self.is_transacting
+        let others = self.is_transacting || self.reader.is_some();
+        others || !self.opened().snapshots.is_empty() || !self.kept.is_empty()
     }
 
     fn read(&self, table: usize, query: &Query) -> Result<()> {

@@ -6,6 +6,7 @@
 //!
 //! **Invariant:** everything follows from the seed.
 
+mod beside;
 mod check;
 mod clock;
 mod commit;
@@ -13,6 +14,7 @@ mod config;
 mod damaged;
 mod data;
 mod feed;
+mod following;
 mod generator;
 pub mod golden;
 mod groups;
@@ -43,7 +45,7 @@ pub use groups::{CUBE, Groups, WINDOWS, Whole};
 pub use harness::Harness;
 pub use kernel::CountingHeap;
 pub use model::{Accepted, Change, Contents, Model, Moment, TABLES, Write};
-pub use ops::{Act, Altered, Beside, Expected, Kind, Life, Op, Query, Seen, Stale};
+pub use ops::{Act, Altered, Beside, Expected, Kind, Life, Op, Query, ReadBeside, Seen, Stale};
 pub use rules::{Merging, Multiset, Short, Suffix};
 pub use seen::{Kept, Shown, Time};
 pub use serial::{Did, Done, Serial};

@@ -50,6 +50,8 @@ pub enum Op {
     WaitUntilIdle,
     /// Merges a table's leaves.
     Compact(usize),
+    /// Merges what lies in a range of a table that keeps its keys in order, and all of another.
+    CompactRange(usize, (Bound<Vec<u8>>, Bound<Vec<u8>>)),
     /// Gives the table that keeps its keys in order another layout.
     SetLayout(Layout),
     /// The same of a table aside.
@@ -59,6 +61,8 @@ pub enum Op {
     Turn(usize, Layout, Vec<Vec<Change>>),
     /// Gives a table other options.
     Alter(usize, Altered),
+    /// Background work goes through this many bytes a second from now on.
+    Rate(u64),
     /// Copies the database, opens the copy, compares.
     Checkpoint,
     /// Closes and opens.
@@ -89,6 +93,8 @@ pub enum Op {
     Renew,
     /// Copies the database, and goes on writing to both.
     Fork,
+    /// A reader of the same files, as of another process, is opened or refreshed, and compared.
+    ReadBeside(ReadBeside),
     /// Asks the cube, or the windows over a range of time.
     ReadGroups(Seen, Option<Range<u64>>, Query),
     /// Makes windows expire.
@@ -140,6 +146,17 @@ pub enum Expected {
     Nothing,
     /// With something that it never is.
     Other,
+}
+
+/// What a reader beside the database does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadBeside {
+    /// It goes on to what is there.
+    Refresh,
+    /// The same, and keeps a snapshot.
+    Keep,
+    /// It is closed, if it is open.
+    Close,
 }
 
 /// As of when groups are asked for.
@@ -221,6 +238,7 @@ pub enum Kind {
     Stale,
     Renew,
     Fork,
+    ReadBeside,
     Groups,
     ReadGroups,
     Expire,
@@ -230,6 +248,7 @@ pub enum Kind {
     Update,
     Life,
     Pieces,
+    Rate,
 }
 
 /// Kinds with their usual weights.
@@ -257,7 +276,7 @@ pub(crate) const USUAL: [(Kind, u32); 20] = [
 ];
 
 /// Those of a [wide](crate::Generator::wide) draw besides.
-pub(crate) const WIDE: [(Kind, u32); 12] = [
+pub(crate) const WIDE: [(Kind, u32); 13] = [
     (Kind::WaitUntilIdle, 2),
     (Kind::Clock, 6),
     (Kind::Savepoint, 6),
@@ -270,6 +289,7 @@ pub(crate) const WIDE: [(Kind, u32); 12] = [
     (Kind::Renew, 2),
     (Kind::Alter, 10),
     (Kind::Fork, 2),
+    (Kind::ReadBeside, 10),
 ];
 
 /// Those of a database that has groups besides.
@@ -280,8 +300,8 @@ pub(crate) const GROUPS: [(Kind, u32); 4] =
 pub(crate) const TRANSACTIONS: [(Kind, u32); 3] =
     [(Kind::Transact, 40), (Kind::Swap, 10), (Kind::Update, 10)];
 
-/// Those of readers that share a table, or come back.
-pub(crate) const PIECES: [(Kind, u32); 1] = [(Kind::Pieces, 12)];
+/// Those of readers that share a table, or come back; and of who looks after the database.
+pub(crate) const PIECES: [(Kind, u32); 2] = [(Kind::Pieces, 12), (Kind::Rate, 2)];
 
 /// Those of entries that expire.
 pub(crate) const LIVES: [(Kind, u32); 1] = [(Kind::Life, 40)];

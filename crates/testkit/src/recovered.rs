@@ -1,11 +1,10 @@
 //! What is there after a crash, and in copies.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 use forebay::{Backups, Database, Durability, Result};
-use forebay_env::FileSystem;
+use forebay_env::{Env, FileSystem};
 
 use crate::check::{View, holds};
 use crate::groups::{GroupsView, OWN_RECORDS_MAX};
@@ -18,6 +17,15 @@ const HELD_SEGMENTS_MAX: usize = 8;
 const ROUNDS_TO_IDLE: usize = 30;
 
 impl Harness {
+    /// One that is not open yet, of a copy that holds this; it knows of the clock what this one knows.
+    pub fn twin(&self, env: Env, dir: &Path, model: Model) -> Self {
+        let mut twin = Self::closed(env, self.config.clone(), dir);
+        (twin.model, twin.wall) = (model, self.wall.clone());
+        twin.unknown_max = self.unknown_max;
+        (twin.highest, twin.slack_milliseconds) = (self.highest, self.slack_milliseconds);
+        twin
+    }
+
     /// Holds what was recovered against what was promised: after a loss of the process (`Os`) or of power (`Disk`).
     /// Returns the number of the last record.
     pub fn recovered(&mut self, loss: Durability) -> Result<u64> {
@@ -86,18 +94,26 @@ impl Harness {
         names
     }
 
-    /// Copies the database, every other time by a backup. Returns where to, and what the copy must hold.
-    pub(crate) fn checkpoint(&mut self) -> Result<(PathBuf, Model)> {
-        let fs = Arc::clone(&self.env.fs);
+    /// A directory for a copy, which is not there yet.
+    pub(crate) fn new_copy(&self) -> Result<PathBuf> {
         let mut number = 0;
-        let dir = loop {
+        loop {
             let dir = self.dir.with_file_name(format!("copy-{number}"));
-            if !fs.exists(&dir)? {
-                break dir;
+            if !self.env.fs.exists(&dir)? {
+                return Ok(dir);
             }
             number += 1;
-        };
-        if number % 2 == 0 {
+        }
+    }
+
+    /// Copies the database, now and then by a backup, or by a copy that has followed. Returns where to, and what the copy
+    /// must hold.
+    pub(crate) fn checkpoint(&mut self) -> Result<(PathBuf, Model)> {
+        if let Some(copy) = self.follow()? {
+            return Ok(copy);
+        }
+        let dir = self.new_copy()?;
+        if !self.following.turns.is_multiple_of(3) {
             self.db().checkpoint(&dir)?;
             return Ok((dir, self.model.copied()));
         }
@@ -112,7 +128,7 @@ impl Harness {
     /// The log goes back no further than tables may keep of it in memory, however idle they are.
     pub(crate) fn check_log(&self) -> Result<()> {
         let is_bounded = self.config.max_space_amplification.iter().any(Option::is_some);
-        if self.may_fail || is_bounded || self.config.keep_changes_bytes > 0 {
+        if self.may_fail || is_bounded || self.config.keep_changes_bytes > 0 || self.reader.is_some() {
             return Ok(());
         }
         // One is retired and waits to be used again.
@@ -154,7 +170,7 @@ impl Harness {
     }
 }
 
-fn remove_all(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
+pub(crate) fn remove_all(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
     fs.list(dir)?.iter().try_for_each(|name| fs.remove(&dir.join(name)))?;
     fs.remove_dir(dir)
 }

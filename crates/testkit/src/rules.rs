@@ -16,6 +16,8 @@ pub enum Merging {
     Operands,
     /// The same, of entries that expire: those that have the same expiry behind them.
     Lives,
+    /// Operands, of which the greatest stays: by a rule that the engine has.
+    Greatest,
     /// States of a fixed length.
     Tally,
     /// States that grow.
@@ -28,6 +30,11 @@ impl Merging {
 
     /// Whether there are operands.
     pub fn has_operands(self) -> bool {
+        self.has_own_rule() || self == Self::Greatest
+    }
+
+    /// Whether they are merged by a rule of the test's.
+    pub fn has_own_rule(self) -> bool {
         matches!(self, Self::Operands | Self::Lives)
     }
 
@@ -40,8 +47,9 @@ impl Merging {
     pub fn merged(self, operand: &[u8], older: Option<&[u8]>) -> Vec<u8> {
         let mut merged = Vec::new();
         match (self, older) {
-            (Self::None | Self::Operands, None) => merged.extend_from_slice(operand),
+            (Self::None | Self::Operands | Self::Greatest, None) => merged.extend_from_slice(operand),
             (Self::None | Self::Operands, Some(older)) => Suffix.merge(b"", operand, older, &mut merged),
+            (Self::Greatest, Some(older)) => merged.extend_from_slice(operand.max(older)),
             (Self::Lives, Some(older)) if expiry_of(operand) == expiry_of(older) => {
                 let value = |stored: &'_ [u8]| stored[..stored.len() - EXPIRY_BYTES].to_vec();
                 Suffix.merge(b"", &value(operand), &value(older), &mut merged);

@@ -6,7 +6,8 @@ use forebay::{Aggregator, Batch, Cursor, Database, Keep, Layout, OrderedTable, R
 
 use crate::check::borrowed;
 use crate::config::ASIDE;
-use crate::{Altered, Change, Config, Multiset, Suffix, Tripping, Write, groups, is_dropped};
+use crate::pieces::put_columns;
+use crate::{Altered, Change, Config, Merging, Multiset, Suffix, Tripping, Write, groups, is_dropped};
 
 type Entries = Vec<(Vec<u8>, Vec<u8>)>;
 /// A walk over entries from either end.
@@ -167,6 +168,14 @@ impl Tables {
         }
     }
 
+    /// Merges what a table has in a range, if it knows ranges.
+    pub fn compact_range(&self, table: usize, bounds: &(Bound<Vec<u8>>, Bound<Vec<u8>>)) -> Result<()> {
+        match &self.tables[table] {
+            Handle::Ordered(table) => table.compact_range((borrowed(&bounds.0), borrowed(&bounds.1))),
+            _ => self.compact(table),
+        }
+    }
+
     /// Gives the plain table that keeps its keys in order another layout, if there is one.
     pub fn set_layout(&self, layout: Layout) -> Result<()> {
         let mut ordered = (0..ASIDE).filter_map(|table| self.ordered(table));
@@ -192,7 +201,7 @@ impl Tables {
     pub fn at(&self, snapshot: &Snapshot, config: &Config) -> Result<Self> {
         let handle = |(number, handle): (usize, &Handle)| {
             let name = name_of(number);
-            if config.merging[number].has_operands() {
+            if config.merging[number].has_own_rule() {
                 snapshot.table_merging(&name, Tripping(Suffix, config.trip.clone()))?;
             }
             match handle {
@@ -231,6 +240,9 @@ impl Tables {
     /// Adds a change to a batch, unless it is metadata.
     pub fn push(&self, batch: &mut Batch, Change { table, key, write }: &Change) {
         match (self.plain(*table), self.states(*table), write) {
+            (Some(table), _, Write::Put(_) | Write::Delete) if key.len() % 4 == 3 => {
+                put_columns(batch, table, key, write)
+            }
             (Some(table), _, Write::Put(value)) => batch.put(table, key, value),
             (Some(table), _, Write::PutFor(value, ttl)) => batch.put_with_ttl(table, key, value, *ttl),
             (Some(table), _, Write::Delete) => batch.delete(table, key),
@@ -268,7 +280,7 @@ fn open(db: &Database, config: &Config, number: usize) -> Result<Handle> {
     if layout.is_ordered() != keeps_order(config, number) && !merging.has_states() {
         // A crash came while it had another order.
         let table = db.table(&name);
-        let table = if merging.has_operands() {
+        let table = if merging.has_own_rule() {
             table.merge_rule(Tripping(Suffix, config.trip.clone()))
         } else {
             table
@@ -308,7 +320,11 @@ fn open(db: &Database, config: &Config, number: usize) -> Result<Handle> {
             .map(Handle::States);
     }
     let mut builder = with_options!(db.table(&name));
-    if merging.has_operands() {
+    // One that is there has it.
+    if merging == Merging::Greatest && found.is_none() {
+        builder = builder.merge_rule(forebay::StoredRule::max());
+    }
+    if merging.has_own_rule() {
         builder = builder.merge_rule(Tripping(Suffix, config.trip.clone()));
     }
     if let Some(ttl) = config.time_to_live(number) {

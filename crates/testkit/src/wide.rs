@@ -18,6 +18,11 @@ const KEPT_MAX: usize = 3;
 impl Harness {
     pub(crate) fn act_wide(&mut self, op: &Op) -> Result<()> {
         match op {
+            Op::CompactRange(table, bounds) => self.unless_held(self.tables().compact_range(*table, bounds)),
+            Op::Rate(bytes) => match &self.config.pool {
+                Some(pool) => pool.set_background_rate(*bytes),
+                None => self.db().set_background_rate(*bytes),
+            },
             Op::Clock(by) => {
                 if let Some(wall) = &self.wall {
                     wall.jump(*by);
@@ -40,6 +45,7 @@ impl Harness {
             }
             Op::Ingest(table, entries) => self.ingest(*table, entries),
             Op::ReopenKeeping => self.reopen_keeping(),
+            Op::ReadBeside(act) => self.read_beside(*act),
             Op::ReadGroups(seen, times, query) => self.read_groups(seen, times.as_ref(), query),
             Op::Expire(now, beside) => self.expire(*now, beside),
             Op::RenewGroups(table) => self.renew_groups(*table),

@@ -153,10 +153,10 @@ fn copy_files(from: &Path, to: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-fn file_name(layout: Layout) -> String {
+pub(crate) fn file_name(layout: Layout) -> String {
     layout.to_string().replace([':', ',', '='], "-")
 }
 
-fn io(error: &std::io::Error) -> Error {
+pub(crate) fn io(error: &std::io::Error) -> Error {
     Error::Invalid(error.to_string())
 }

@@ -1,4 +1,4 @@
-//! `cargo run --release -p forebay-torture -- kill|power|full|faults`: campaigns against the real system, each with a count and
+//! `cargo run --release -p forebay-torture -- kill|readers|power|full|faults`: campaigns against the real system, each with a count and
 //! a seed.
 //!
 //! What the simulation does to a disk in memory, these do to the system's own: processes are killed, a file system
@@ -13,6 +13,7 @@ mod history;
 mod kernel;
 mod kill;
 mod oracle;
+mod readers;
 mod worker;
 
 use std::path::{Path, PathBuf};
@@ -32,6 +33,8 @@ struct Cli {
 enum Campaign {
     /// `kill -9` of a process that writes, at any moment; what it acknowledged is there.
     Kill(Asked),
+    /// `kill -9` of processes that read beside the one that writes, or of that; what is seen is right, and nothing is left.
+    Readers(Asked),
     /// The power of a file system goes, at any moment; what was acknowledged as durable is there. Needs root.
     Power(Asked),
     /// A small disk is full and is freed again, time after time; writes go on without opening anew. Needs root.
@@ -46,6 +49,9 @@ enum Campaign {
     /// The process that writes and is killed.
     #[command(hide = true)]
     Worker(worker::Task),
+    /// A process that reads and is killed.
+    #[command(hide = true)]
+    Reader(worker::Task),
 }
 
 /// What all campaigns take.
@@ -78,11 +84,13 @@ impl Asked {
 fn main() -> ExitCode {
     let outcome = match Cli::parse().campaign {
         Campaign::Kill(asked) => kill::kill(&asked),
+        Campaign::Readers(asked) => readers::run(&asked),
         Campaign::Power(asked) => kill::power(&asked),
         Campaign::Full(asked) => full::run(&asked),
         Campaign::Faults(asked) => faults::run(&asked),
         Campaign::Golden { to } => golden(&to),
         Campaign::Worker(task) => worker::run(&task),
+        Campaign::Reader(task) => readers::read(&task),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

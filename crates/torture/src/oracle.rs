@@ -100,7 +100,7 @@ impl Oracle {
 }
 
 /// Tells the model of batch `number`.
-fn accept(model: &mut Model, tables: &Tables, config: &Config, seed: u64, number: u64) {
+pub(crate) fn accept(model: &mut Model, tables: &Tables, config: &Config, seed: u64, number: u64) {
     let drawn = history::batch(config, seed, number);
     let mut batch = Batch::new();
     drawn.changes.iter().for_each(|change| tables.push(&mut batch, change));

@@ -74,7 +74,8 @@ const LAYOUTS: House = House {
     path: "crates/layouts/src/",
     rooms: &[
         ("dialogue", &[]),
-        ("rule", &[]),
+        ("stored_rule", &[]),
+        ("rule", &["stored_rule"]),
         ("files", &["rule"]),
         ("seam", &["files"]),
         ("inventory", &[]),

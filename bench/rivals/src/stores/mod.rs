@@ -23,6 +23,7 @@ impl Stores {
         write_buffer_bytes: usize,
         threads: i32,
     ) -> Result<Self, Failure> {
+        std::fs::create_dir_all(dir)?;
         let together = Together::new(memory_bytes, write_buffer_bytes, threads)?;
         let open = |number: usize| together.open(&dir.join(format!("store-{number}")));
         let stores = (0..count).map(open).collect::<Result<_, _>>()?;

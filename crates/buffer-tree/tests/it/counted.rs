@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use forebay_base::record::Kind;
-use forebay_base::{LastWriterWins, Order};
+use forebay_base::{LastWriterWins, Order, Range};
 use forebay_buffer_tree::{Counted, Edit, JobKind, JobPlan, Outcome, Portion, Tree, TreeOptions, Work};
 
 use crate::harness::Harness;
@@ -150,7 +150,10 @@ fn a_round_comes_to_its_end_though_lists_keep_coming_from_above() {
     let (mut from, mut steps, mut merged) = (None, 0, 0);
     loop {
         model.spill(100);
-        let Some((plan, then)) = model.tree.next_reclaim(&BTreeSet::new(), from.as_ref()) else { break };
+        let Some((plan, then)) = model.tree.next_reclaim(&BTreeSet::new(), from.as_ref(), &Range::all())
+        else {
+            break;
+        };
         merged += usize::from(plan.kind == JobKind::Merge);
         let edit = model.outcome(&plan);
         model.apply(&edit);

@@ -1,6 +1,7 @@
 //! The database: one table in key order, by the name `leveldb`.
 
 use std::ffi::{c_char, c_int};
+use std::ops::Bound as End;
 use std::path::Path;
 
 use forebay::{Database, Error, OrderedTable, Result};
@@ -152,10 +153,11 @@ plain! {
 
     fn leveldb_compact_range(
         db: &LevelDb,
-        _start: Option<&[u8]> [start_bytes],
-        _limit: Option<&[u8]> [limit_bytes],
+        start: Option<&[u8]> [start_bytes],
+        limit: Option<&[u8]> [limit_bytes],
     ) {
-        // All of it is compacted: there is no compaction of a range. The call cannot tell of an error.
-        drop(db.table.compact());
+        // The call cannot tell of an error.
+        let ends = (start.map_or(End::Unbounded, End::Included), limit.map_or(End::Unbounded, End::Included));
+        drop(db.table.compact_range(ends));
     }
 }

@@ -99,6 +99,31 @@ static void merge_rules(forebay_db *db) {
     forebay_table_free(table);
 }
 
+/* A rule that the engine has: its table is opened without it, too. */
+static void stored_rules(forebay_db *db) {
+    forebay_table *table = table_with(db, "appended", "merge_rule", "append:, ");
+    put(table, "k", "a");
+    MUST(forebay_table_merge(table, "k", 1, "b", 1, &error));
+    forebay_table_free(table);
+    MUST(forebay_db_flush(db, &error));
+    table = forebay_table_open(db, "appended", NULL, &error);
+    MUST(table != NULL);
+    MUST(forebay_table_merge(table, "k", 1, "c", 1, &error));
+    has(table, NULL, "k", "a, b, c");
+    forebay_table_free(table);
+    forebay_table_options *options = forebay_table_options_new();
+    CHECK(!forebay_table_options_set(options, "merge_rule", "most", &error));
+    CHECK(strstr(forebay_error_message(error), "append") != NULL);
+    forebay_error_free(error);
+    error = NULL;
+    MUST(forebay_table_options_set(options, "merge-rule", "add", &error));
+    CHECK(!forebay_table_options_merge_rule(options, "join/1", join, NULL, &error));
+    CHECK(strstr(forebay_error_message(error), "one merge rule") != NULL);
+    forebay_error_free(error);
+    error = NULL;
+    forebay_table_options_free(options);
+}
+
 static void lives(forebay_db *db) {
     forebay_table *table = table_with(db, "brief", "time_to_live", "never");
     MUST(forebay_table_put_with_ttl(table, "a", 1, "1", 1, UINT64_MAX, &error));
@@ -115,6 +140,92 @@ static void lives(forebay_db *db) {
     has(table, NULL, "a", "1");
     has(table, NULL, "c", "1");
     forebay_table_free(table);
+}
+
+/* Ends in an hour, never, and soon. */
+static void expiries(forebay_db *db) {
+    forebay_table *table = table_with(db, "until", "time_to_live", "never");
+    uint64_t now = forebay_db_unix_milliseconds(db), expiry = 0;
+    CHECK(now > 1700000000000);
+    MUST(forebay_table_put_until(table, "a", 1, "1", 1, now + 3600000, &error));
+    size_t bytes;
+    char *value = forebay_table_get_with_expiry(table, NULL, "a", 1, &bytes, &expiry, &error);
+    CHECK(value != NULL && bytes == 1 && *value == '1' && expiry == now + 3600000);
+    forebay_free(value);
+    MUST(forebay_table_persist(table, "a", 1, &error));
+    forebay_free(forebay_table_get_with_expiry(table, NULL, "a", 1, NULL, &expiry, &error));
+    CHECK(expiry == UINT64_MAX);
+    MUST(forebay_table_expire(table, "a", 1, 1, &error));
+    has(table, NULL, "a", NULL);
+    CHECK(!forebay_table_persist(table, "a", 1, &error) && forebay_error_code(error) == FOREBAY_ERROR_NOT_FOUND);
+    forebay_error_free(error);
+    forebay_batch *batch = forebay_batch_new();
+    forebay_batch_put_until(batch, table, "b", 1, "2", 1, UINT64_MAX);
+    MUST(forebay_db_write(db, batch, FOREBAY_OS, NULL, &error));
+    forebay_batch_free(batch);
+    has(table, NULL, "b", "2");
+    CHECK(forebay_table_value_bytes_max(table) == (256u << 20) - 8);
+    forebay_table_free(table);
+}
+
+/* What a table in use is asked for. */
+static void in_use(forebay_db *db) {
+    forebay_table *table = table_with(db, "in_use", "layout", "leveling:t=4");
+    put(table, "a", "1");
+    put(table, "b", "2");
+    put(table, "a", "3");
+    MUST(forebay_table_compact_range(table, "a", 1, "b", 1, &error));
+    MUST(forebay_table_compact_range(table, NULL, 0, NULL, 0, &error));
+    has(table, NULL, "a", "3");
+    forebay_snapshot *snapshot = forebay_snapshot_new(db, &error);
+    put(table, "c", "4");
+    uint64_t keys = 0;
+    MUST(forebay_table_count(table, NULL, &keys, &error));
+    CHECK(keys == 3);
+    MUST(forebay_table_count(table, snapshot, &keys, &error));
+    CHECK(keys == 2);
+    forebay_snapshot_free(snapshot);
+    CHECK(forebay_table_key_bytes_max(table) == 65536 && forebay_table_value_bytes_max(table) == 256u << 20);
+    CHECK(forebay_batch_bytes_max() == 1u << 30);
+    forebay_table_options *options = forebay_table_options_new();
+    MUST(forebay_table_options_set(options, "codec", "lz4", &error));
+    MUST(forebay_db_alter(db, "in_use", options, &error));
+    CHECK(!forebay_db_alter(db, "no_such", options, &error));
+    forebay_error_free(error);
+    forebay_table_options_free(options);
+    MUST(forebay_db_set_background_rate(db, 50 << 20, &error));
+    MUST(forebay_db_set_background_rate(db, 0, &error));
+    forebay_table_free(table);
+}
+
+static void pools(const char *path) {
+    forebay_pool *pool = forebay_pool_new(8 << 20, 1, &error);
+    MUST(pool != NULL);
+    CHECK(forebay_pool_new(1, 1, &error) == NULL);
+    forebay_error_free(error);
+    forebay_options *options = forebay_options_new();
+    MUST(forebay_options_set_pool(options, pool, &error));
+    MUST(forebay_pool_set_background_rate(pool, 20 << 20, &error));
+    static char paths[2][4096];
+    forebay_db *databases[2];
+    for (int number = 0; number < 2; number++) {
+        snprintf(paths[number], sizeof paths[number], "%s.pooled-%d", path, number);
+        databases[number] = forebay_db_open(paths[number], options, &error);
+        MUST(databases[number] != NULL);
+        forebay_table *table = forebay_table_open(databases[number], "t", NULL, &error);
+        put(table, "k", "v");
+        has(table, NULL, "k", "v");
+        forebay_table_free(table);
+    }
+    char *stats = forebay_pool_stats(pool, &error);
+    CHECK(strstr(stats, ".pooled-1") && strstr(stats, "\"background_rate_bytes\":20971520"));
+    forebay_free(stats);
+    forebay_options_free(options);
+    forebay_pool_free(pool);
+    for (int number = 0; number < 2; number++) {
+        MUST(forebay_db_close(databases[number], &error));
+        MUST(forebay_destroy(paths[number], &error));
+    }
 }
 
 static void ingestion(forebay_db *db) {
@@ -241,7 +352,11 @@ int main(int count, char **arguments) {
     MUST(db != NULL);
     tables(db);
     merge_rules(db);
+    stored_rules(db);
     lives(db);
+    expiries(db);
+    in_use(db);
+    pools(path);
     ingestion(db);
     aggregators(db);
     feed(db);

@@ -2,6 +2,7 @@
 
 pub(crate) mod key_list;
 pub(crate) mod key_range;
+pub(crate) mod moment;
 pub(crate) mod parse;
 
 use std::path::PathBuf;
@@ -29,6 +30,17 @@ pub(crate) struct Common {
     pub(crate) wait: Option<Duration>,
     #[arg(skip)]
     pub(crate) keep_changes: Option<u64>,
+    #[arg(skip)]
+    pub(crate) log: LogUse,
+}
+
+/// Whether what is written goes to the log before it is in lists.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum LogUse {
+    #[default]
+    Usual,
+    /// As far as nobody asks for more.
+    None,
 }
 
 /// What every command takes that works in memory of a given size.
@@ -45,7 +57,7 @@ pub(crate) struct Memory {
 pub(crate) struct Reading {
     #[command(flatten)]
     memory: Memory,
-    /// How long to wait while the database is open elsewhere, such as 30s; without it that is an error at once
+    /// How long to wait while another process keeps this one out, such as 30s; without it that is an error at once
     #[arg(long, value_name = "TIME", value_parser = parse_ttl)]
     wait: Option<Duration>,
 }
@@ -55,7 +67,7 @@ pub(crate) struct Reading {
 pub(crate) struct Writing {
     #[command(flatten)]
     reading: Reading,
-    /// How much of the log to leave for `changes`; without it, what is in lists goes
+    /// How much of the log to leave for `changes` from now on, such as 1G; the database keeps this number
     #[arg(long, value_name = "SIZE", value_parser = sizes::parse)]
     keep_changes: Option<u64>,
 }
@@ -82,6 +94,11 @@ impl Writing {
 }
 
 impl Common {
+    /// The same, for what is to go by the log, or not.
+    pub(crate) fn with_log(&self, log: LogUse) -> Self {
+        Self { log, ..self.clone() }
+    }
+
     /// Whether answers are text or JSON.
     pub(crate) fn form(&self) -> Form {
         if self.json { Form::Json } else { Form::Text }

@@ -1,6 +1,6 @@
 //! Reads the values of arguments that several commands take.
 
-use forebay::{Durability, Layout};
+use forebay::{Durability, Layout, StoredRule};
 use forebay_aggregate::names::similar;
 /// Reads `--ttl`.
 pub(crate) use forebay_units::times::parse as parse_ttl;
@@ -29,6 +29,11 @@ pub(crate) fn parse_layout(text: &str) -> Result<Layout, String> {
             .map_or(String::new(), |like| format!("; did you mean {like}?"));
         format!("{error}{like}")
     })
+}
+
+/// Reads `--rule`.
+pub(crate) fn parse_rule(text: &str) -> Result<StoredRule, String> {
+    text.parse::<StoredRule>().map_err(|error| error.to_string())
 }
 
 /// Reads `--durability`.

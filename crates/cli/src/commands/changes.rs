@@ -1,4 +1,4 @@
-//! `changes`: what was written, commit by commit, as far as the log still has it.
+//! `changes`: what was written, commit by commit, as far as the log still has it, for people or for followers.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -7,6 +7,7 @@ use clap::Args;
 use forebay::{Change, ChangeBatch, Operation};
 
 use crate::args::{Common, Reading};
+use crate::commands::stream::{self, StreamArgs};
 use crate::database::{Access, known_table, open};
 use crate::failure::Failure;
 use crate::form::Form;
@@ -17,10 +18,13 @@ use crate::output::Output;
 ///
 /// A line is BATCH<TAB>TABLE<TAB>OPERATION<TAB>KEY, and what belongs to it: a value or an operand, or the key that a
 /// deleted range ends before. BATCH is the number of the commit: lines of one commit share it, and --since goes on
-/// behind it. The log has what is not in lists yet, and what it was told to keep: see --keep-changes.
+/// behind it. The log has what is not in lists yet, and what it was told to keep: see --keep-changes. With --stream or
+/// --listen it is for followers: see `follow`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  forebay changes users.db --since 1042\n  \
-    forebay changes users.db --table users --json")]
+    forebay changes users.db --table users --json\n  \
+    forebay changes users.db --stream --since 1042 > users.changes\n  \
+    forebay changes users.db --listen 7070")]
 pub(crate) struct ChangesArgs {
     /// The database's directory
     db: PathBuf,
@@ -34,10 +38,15 @@ pub(crate) struct ChangesArgs {
     #[arg(long)]
     hex: bool,
     #[command(flatten)]
+    streaming: StreamArgs,
+    #[command(flatten)]
     pub(crate) reading: Reading,
 }
 
 pub(crate) fn run(args: &ChangesArgs, common: &Common) -> Result<(), Failure> {
+    if args.streaming.is_wanted() {
+        return stream::run(&args.db, args.since, &args.streaming, common);
+    }
     let db = open(&args.db, common, Access::Read)?;
     if let Some(wanted) = &args.table {
         known_table(&db, wanted)?;

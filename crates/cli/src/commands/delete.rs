@@ -11,7 +11,7 @@ use crate::args::key_list;
 use crate::args::key_range::{KeyRange, RangeArgs, bounds};
 use crate::args::parse::parse_durability;
 use crate::args::{Common, TableArgs, Writing};
-use crate::database::{Access, existing_table, open};
+use crate::database::{Access, existing_table, has_ranges, open};
 use crate::failure::Failure;
 use crate::keys::Notation;
 use crate::output::Output;
@@ -80,11 +80,7 @@ fn delete_keys(db: &Database, args: &DeleteArgs, notation: Notation) -> Result<(
 
 fn delete_range(db: &Database, args: &DeleteArgs, range: &KeyRange) -> Result<u64, Failure> {
     let name = &args.target.table;
-    if !existing_table(db, name)?.layout()?.is_ordered() {
-        return Err(Failure::work(format!(
-            "table {name:?} is hash-ordered: --from, --to and --prefix need a key-ordered table"
-        )));
-    }
+    has_ranges(&existing_table(db, name)?, name)?;
     let table = db.table(name).existing(true).open_ordered()?;
     let mut batch = Batch::new();
     match range {

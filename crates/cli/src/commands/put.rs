@@ -5,16 +5,13 @@ use std::time::Duration;
 
 use clap::Args;
 use forebay::{Batch, Database, Durability, Layout, Table};
-use serde_json::json;
 
 use super::aggregate::writable;
 use crate::args::parse::parse_ttl;
 use crate::args::parse::{LAYOUT_HELP, parse_durability, parse_layout};
 use crate::args::{Common, TableArgs, Writing};
-use crate::database::made::Made;
+use crate::commands::record::write_one;
 use crate::failure::Failure;
-use crate::keys::Notation;
-use crate::output::Output;
 
 /// Set a key to a value, making the database and the table where they are missing
 #[derive(Debug, Args)]
@@ -45,19 +42,8 @@ pub(crate) struct PutArgs {
 }
 
 pub(crate) fn run(args: &PutArgs, common: &Common) -> Result<(), Failure> {
-    let notation = Notation::from_flag(args.hex);
-    let key = notation.parse(args.key.as_encoded_bytes()).map_err(Failure::Usage)?;
-    let value = notation.parse(args.value.as_encoded_bytes()).map_err(Failure::Usage)?;
-    let (db, made) = Made::open(&args.target.db, common)?;
-    let sequence = match put(&db, args, &key, &value) {
-        Ok(sequence) => sequence,
-        Err(failure) => {
-            made.undo(db);
-            return Err(failure);
-        }
-    };
-    db.close()?;
-    Output::only_json(common.form(), &json!({ "records": 1, "sequence": sequence }))
+    let record = [&args.key, &args.value];
+    write_one(&args.target, record, args.hex, common, |db, key, value| put(db, args, key, value))
 }
 
 fn put(db: &Database, args: &PutArgs, key: &[u8], value: &[u8]) -> Result<u64, Failure> {

@@ -1,20 +1,26 @@
-//! `restore`: a database of a backup.
+//! `restore`: a database of a backup, and of what was committed after it, up to a moment.
 
 use std::path::PathBuf;
 
 use clap::Args;
-use forebay::Backups;
+use forebay::{Applied, Backup, Backups, StreamEnd, Until};
 use serde_json::json;
 
 use crate::args::Common;
+use crate::args::moment::parse_until;
 use crate::clock::Stopwatch;
+use crate::commands::follow::{apply_all, object_of, open_follower};
 use crate::failure::Failure;
 use crate::output::Output;
 
 /// Make a database of a backup, the newest unless another is named, checking every byte
+///
+/// With --until it is the newest that has nothing later. With --changes it goes on from there by streams of `changes --stream` that were kept in files, up to their end or to
+/// the moment that --until names.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  forebay restore /mnt/backups/users users.db\n  forebay restore /mnt/backups/users monday.db --backup 12"
+    after_help = "Examples:\n  forebay restore /mnt/backups/users users.db\n  forebay restore /mnt/backups/users monday.db --backup 12\n  \
+    forebay restore /mnt/backups/users users.db --changes may.changes june.changes --until 2026-06-12T09:30:00Z"
 )]
 pub(crate) struct RestoreArgs {
     /// The directory of backups
@@ -24,17 +30,69 @@ pub(crate) struct RestoreArgs {
     /// Which one, by its number
     #[arg(long, value_name = "NUMBER")]
     backup: Option<u64>,
+    /// Streams of changes to apply behind it, oldest first; what the backup has of them is passed over
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    changes: Vec<PathBuf>,
+    /// Stop before what is newer: a record's number, or a time such as 2026-06-12T09:30:00Z. Of times it is as exact as
+    /// the streams were written often
+    #[arg(long, value_name = "MOMENT", requires = "changes", value_parser = parse_until)]
+    until: Option<Until>,
 }
 
 pub(crate) fn run(args: &RestoreArgs, common: &Common) -> Result<(), Failure> {
     let watch = Stopwatch::start();
     let backups = Backups::open(&args.backups)?;
-    let number = match args.backup {
-        Some(number) => number,
-        None => backups.newest()?,
-    };
+    let number = choose(&backups, args)?;
     backups.restore(number, &args.destination)?;
+    let applied = if args.changes.is_empty() { None } else { Some(go_on(args, common)?) };
     let (place, seconds) = (args.destination.display(), watch.seconds());
-    let object = json!({ "backup": number, "restored": place.to_string(), "seconds": seconds });
-    Output::summary(common, &object, format_args!("backup {number} is {place}, {seconds:.2} s"))
+    let mut object = json!({ "backup": number, "restored": place.to_string(), "seconds": seconds });
+    let behind = match &applied {
+        None => String::new(),
+        Some(applied) => {
+            object["changes"] = object_of(applied);
+            format!(" and changes up to record {}", applied.position)
+        }
+    };
+    Output::summary(common, &object, format_args!("backup {number}{behind} is {place}, {seconds:.2} s"))
+}
+
+/// The backup to begin with: what it has cannot be taken back.
+fn choose(backups: &Backups, args: &RestoreArgs) -> Result<u64, Failure> {
+    let Some(until) = args.until else { return args.backup.map_or_else(|| Ok(backups.newest()?), Ok) };
+    let is_early = |backup: &&Backup| match until {
+        Until::Sequence(wanted) => backup.last_sequence <= wanted,
+        Until::Time(wanted) => backup.taken_at_milliseconds <= wanted,
+        Until::End => true,
+    };
+    let all = backups.list()?;
+    let named = |backup: &&Backup| args.backup.is_none_or(|number| backup.number == number);
+    match (all.iter().filter(named).rfind(is_early), all.iter().find(named)) {
+        (Some(newest), _) => Ok(newest.number),
+        (None, Some(Backup { number, last_sequence, .. })) => Err(Failure::work(format!(
+            "backup {number} is later than --until: it has records up to {last_sequence}; begin with an older one, or, \
+             where changes were kept from the start, with `follow` and a new directory"
+        ))),
+        // It says which there are.
+        (None, None) => args.backup.map_or_else(|| Ok(backups.newest()?), Ok),
+    }
+}
+
+/// Applies what came behind the backup.
+fn go_on(args: &RestoreArgs, common: &Common) -> Result<Applied, Failure> {
+    let mut follower = open_follower(&args.destination, common)?;
+    let applied = apply_all(&mut follower, &args.changes, args.until.unwrap_or_default())?;
+    let position = follower.position();
+    follower.close()?;
+    let place = args.destination.display();
+    match (args.until, applied.end) {
+        (_, StreamEnd::CutOff | StreamEnd::Behind) => Err(Failure::work(format!(
+            "the changes are cut off behind record {position}; {place} is as of then"
+        ))),
+        (Some(Until::Sequence(wanted)), StreamEnd::Finished) if position < wanted => Err(Failure::work(
+            format!("the changes end with record {position}, before {wanted}; {place} is as of then"),
+        )),
+        // The backup was taken in time, whatever is told of its records later.
+        _ => Ok(applied),
+    }
 }

@@ -1,5 +1,7 @@
 //! `stats`: what the database did and what it costs.
 
+use std::time::Duration;
+
 use clap::Args;
 
 use crate::args::{Common, DatabaseArgs, Reading};
@@ -7,6 +9,9 @@ use crate::database::{Access, known_table, open};
 use crate::failure::Failure;
 use crate::form::Form;
 use crate::output::Output;
+
+/// How long it waits for the numbers of a process that has the database open to write.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Print amplifications, stalls, latencies, lists by level and memory by owner
 #[derive(Debug, Args)]
@@ -20,7 +25,10 @@ pub(crate) struct StatsArgs {
 
 pub(crate) fn run(args: &StatsArgs, common: &Common) -> Result<(), Failure> {
     let db = open(&args.target.db, common, Access::Read)?;
-    let mut stats = db.stats();
+    let mut stats = match db.writer_stats(PATIENCE)? {
+        Some(stats) => stats,
+        None => db.stats(),
+    };
     if let Some(name) = &args.target.table {
         known_table(&db, name)?;
         stats.tables.retain(|table| table.name == *name);

@@ -7,7 +7,7 @@ use std::path::Path;
 use forebay::{Database, Error, Options, Snapshot, Table};
 use forebay_aggregate::names::similar;
 
-use crate::args::Common;
+use crate::args::{Common, LogUse};
 use crate::clock::{Stopwatch, pause};
 use crate::failure::Failure;
 
@@ -25,15 +25,22 @@ pub(crate) enum Access {
     Create,
 }
 
-pub(crate) fn open(path: &Path, common: &Common, access: Access) -> Result<Database, Failure> {
+/// The options of a database that is opened for this.
+pub(crate) fn options(common: &Common, access: Access) -> Options {
     let mut options =
         Options::default().create_if_missing(access == Access::Create).read_only(access == Access::Read);
+    options = options.log(common.log == LogUse::Usual);
     if let Some(bytes) = common.memory {
         options = options.memory_limit(bytes);
     }
     if let Some(bytes) = common.keep_changes {
         options = options.keep_changes(bytes);
     }
+    options
+}
+
+pub(crate) fn open(path: &Path, common: &Common, access: Access) -> Result<Database, Failure> {
+    let options = options(common, access);
     patiently(common, || Database::open(path, options.clone())).map_err(|error| match error {
         // Options are judged before the database is looked at, so the command line alone is at fault.
         Error::Invalid(reason) => Failure::Usage(reason),
@@ -64,6 +71,16 @@ pub(crate) fn known_table(db: &Database, name: &str) -> Result<Table, Failure> {
         Error::NotFound(_) => missing("table", name, db.tables().iter().map(|(name, _)| &name[..])),
         error => error.into(),
     })
+}
+
+/// Refuses a table that has no ranges.
+pub(crate) fn has_ranges(table: &Table, name: &str) -> Result<(), Failure> {
+    match table.layout()?.is_ordered() {
+        true => Ok(()),
+        false => Err(Failure::work(format!(
+            "table {name:?} is hash-ordered: --from, --to and --prefix need a key-ordered table"
+        ))),
+    }
 }
 
 /// There is nothing of this name, but perhaps of another.

@@ -33,11 +33,14 @@ fn changes_come_in_the_order_of_commits() {
     assert_eq!(folder.run("changes db --since x").code, 2);
     assert!(folder.object("stats db --json")["kept_log_bytes"].as_u64().unwrap() > 0);
 
-    // A command that is not told to keep anything keeps nothing.
+    // A command that says nothing of it leaves it as it is.
     folder.ok("put db other k w");
     folder.ok("compact db");
+    assert_eq!(folder.ok("changes db --since 7"), "8\tother\tput\tk\tw\n");
+    folder.ok("put db other k w --keep-changes 0");
+    folder.ok("compact db");
     assert_eq!(folder.ok("changes db"), "");
-    folder.run("changes db --since 7").refused(1, &["after 7", "number 9", "keep_changes"]);
+    folder.run("changes db --since 7").refused(1, &["after 7", "number 10", "keep_changes"]);
 }
 
 #[test]

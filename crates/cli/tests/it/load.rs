@@ -2,6 +2,22 @@
 
 use crate::tool::{Folder, last_object};
 
+/// Nothing is written twice, and all is there at the end, durable.
+#[test]
+fn a_load_without_a_log_writes_lists_alone() {
+    let folder = Folder::new("no-log");
+    let keys: String = (0..50_000).map(|key| format!("{key:08}\n")).collect();
+    let report = last_object(&folder.ok_on("load db t - --no-log --json --memory 4M", keys.as_bytes()));
+    assert_eq!(report["records"], 50_000, "{report}");
+    assert_eq!(folder.ok("scan db t").lines().count(), 50_000);
+    let stats = folder.object("stats db --json");
+    assert_eq!(stats["last_sequence"], stats["durable_sequence"], "{stats}");
+    for other in ["--durability os", "--sorted", "--keep-changes 1M"] {
+        let outcome = folder.run(&format!("load db t - --no-log {other}"));
+        assert_eq!(outcome.code, 2, "{other}: {outcome:?}");
+    }
+}
+
 #[test]
 fn every_format_is_loaded_from_a_file_and_from_a_pipe() {
     let folder = Folder::new("formats");

@@ -8,8 +8,10 @@
 mod aggregate;
 mod backups;
 mod bench;
+mod beside;
 mod care;
 mod changes;
+mod follow;
 mod killed;
 mod layouts;
 mod leavings;

@@ -45,6 +45,26 @@ fn what_is_put_is_got_and_what_is_deleted_is_gone() {
 }
 
 #[test]
+fn operands_are_merged_by_the_rule_that_the_table_was_made_with() {
+    let folder = Folder::new("merge");
+    folder.run("merge db friends ada bob").refused(2, &["--rule", "`friends`"]);
+    folder.ok("merge db friends ada bob --rule append:,");
+    assert_eq!(
+        folder.ok("merge db friends ada eve --json"),
+        "{\"type\":\"summary\",\"records\":1,\"sequence\":2}\n"
+    );
+    folder.ok("merge db friends ada kurt --rule append:,");
+    assert_eq!(folder.ok("get db friends ada"), "bob,eve,kurt\n");
+    folder.run("merge db friends ada x --rule max").refused(1, &["append:,", "max"]);
+    folder.ok("merge db counts --hex 00 0500000000000000 --rule add --layout leveling");
+    folder.ok("merge db counts --hex 00 02");
+    assert_eq!(folder.ok("get db counts --hex 00"), "0700000000000000\n");
+    folder.run("merge db t k v --rule most").refused(2, &["most", "append"]);
+    folder.ok("put db plain k v");
+    folder.run("merge db plain k v").refused(1, &["no merge rule"]);
+}
+
+#[test]
 fn empty_keys_and_values_are_keys_and_values() {
     let folder = Folder::new("empty");
     for (key, value) in [("", "nothing"), ("blank", "")] {

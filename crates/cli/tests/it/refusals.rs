@@ -102,25 +102,19 @@ fn messages_name_what_was_meant() {
 fn a_database_that_is_in_use_is_waited_for() {
     let folder = Folder::new("wait");
     folder.ok("put db t k v");
-    let mut loading = folder
-        .command(&["load", "db", "t", "-"])
-        .stdin(Stdio::piped())
-        .stderr(Stdio::null())
-        .stdout(Stdio::null())
+    let (mut loading, input) = folder.loading(&["load", "db", "t", "-"]);
+    folder.run("put db t k w").refused(1, &["process"]);
+    folder.run("put db t k w --wait 5ms").refused(1, &["process"]);
+    assert_eq!(folder.ok("get db t k"), "v\n", "who only looks need not wait");
+    let waiting = folder
+        .command(&["put", "db", "t", "k", "w", "--wait", "10m"])
+        .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let input = loading.stdin.take().unwrap();
-    while std::fs::read_to_string(folder.path("db/LOCK")).unwrap().trim() != loading.id().to_string() {
-        std::thread::yield_now();
-    }
-    folder.run("get db t k").refused(1, &["process"]);
-    folder.run("get db t k --wait 5ms").refused(1, &["process"]);
-    let waiting =
-        folder.command(&["get", "db", "t", "k", "--wait", "10m"]).stdout(Stdio::piped()).spawn().unwrap();
     drop(input);
     assert!(loading.wait().unwrap().success());
-    let waited = waiting.wait_with_output().unwrap();
-    assert!(waited.status.success() && waited.stdout == b"v\n", "{waited:?}");
+    assert!(waiting.wait_with_output().unwrap().status.success());
+    assert_eq!(folder.ok("get db t k"), "w\n");
 }
 
 #[test]
@@ -131,6 +125,7 @@ fn help_has_examples() {
         "aggregate",
         "load",
         "put",
+        "merge",
         "get",
         "delete",
         "scan",
@@ -208,7 +203,7 @@ fn a_database_in_use_is_refused() {
     let mut out = std::io::BufReader::new(holder.stdout.take().unwrap());
     std::io::BufRead::read_line(&mut out, &mut line).unwrap();
     let process = format!("process {}", holder.id());
-    for words in ["put db t b 2", "stats db", "destroy db"] {
+    for words in ["put db t b 2", "compact db", "destroy db"] {
         folder.run(words).refused(1, &["db/LOCK", &process]);
     }
     drop(holder.stdin.take());

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 
 use serde_json::Value;
 
@@ -29,6 +29,18 @@ impl Folder {
         let mut command = Command::new(env!("CARGO_BIN_EXE_forebay"));
         command.args(arguments).current_dir(&self.0);
         command
+    }
+
+    /// A load into `db` with these arguments, which has the database open and waits for more input.
+    pub(crate) fn loading(&self, arguments: &[&str]) -> (Child, ChildStdin) {
+        let mut command = self.command(arguments);
+        let command = command.stdin(Stdio::piped()).stderr(Stdio::null()).stdout(Stdio::null());
+        let mut loading = command.spawn().unwrap();
+        let input = loading.stdin.take().unwrap();
+        while std::fs::read_to_string(self.path("db/LOCK")).unwrap().trim() != loading.id().to_string() {
+            std::thread::yield_now();
+        }
+        (loading, input)
     }
 
     /// Runs the command to its end, its words divided by spaces.

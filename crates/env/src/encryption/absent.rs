@@ -15,7 +15,17 @@ impl DataKeys {
     }
 
     /// Never called.
-    pub fn decrypt_frame(&self, _place: &[u8], _text: &mut [u8], _trailer: &[u8]) -> bool {
+    pub fn encrypt_again(
+        &self,
+        _place: &[u8],
+        _text: &mut [u8],
+        _trailer: &[u8],
+    ) -> Result<[u8; TRAILER_BYTES]> {
+        match *self {}
+    }
+
+    /// Never called.
+    pub fn decrypt_frame(&self, _place: &[u8], _text: &mut [u8], _trailer: &[u8]) -> Result<bool> {
         match *self {}
     }
 }

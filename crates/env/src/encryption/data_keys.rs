@@ -27,6 +27,30 @@ impl DataKey {
         let frames = Cipher::derived(&key, &[], FRAMES)?;
         Ok(Arc::new(Self { key, frames }))
     }
+
+    fn encrypt(
+        &self,
+        number: u32,
+        nonce: [u8; NONCE_BYTES],
+        place: &[u8],
+        text: &mut [u8],
+    ) -> Result<[u8; TRAILER_BYTES]> {
+        let tag = self.frames.encrypt(nonce, place, text)?;
+        let mut trailer = [0; TRAILER_BYTES];
+        trailer[..4].copy_from_slice(&number.to_le_bytes());
+        trailer[4..4 + NONCE_BYTES].copy_from_slice(&nonce);
+        trailer[4 + NONCE_BYTES..].copy_from_slice(&tag);
+        Ok(trailer)
+    }
+}
+
+/// The number of a data key, a nonce and a tag: what a trailer has.
+fn parts(trailer: &[u8]) -> Option<(u32, [u8; NONCE_BYTES], [u8; TAG_BYTES])> {
+    let trailer = <&[u8; TRAILER_BYTES]>::try_from(trailer).ok()?;
+    let (mut nonce, mut tag) = ([0; NONCE_BYTES], [0; TAG_BYTES]);
+    nonce.copy_from_slice(&trailer[4..4 + NONCE_BYTES]);
+    tag.copy_from_slice(&trailer[4 + NONCE_BYTES..]);
+    Some((u32_at(trailer, 0), nonce, tag))
 }
 
 /// Reads the keys as they stand in the file by now.
@@ -129,16 +153,14 @@ impl DataKeys {
         self.ring.read().keys.len()
     }
 
-    /// `None` where there is none of this number, or it cannot be had.
-    fn get(&self, number: u32) -> Option<Arc<DataKey>> {
+    /// `None` where there is none of this number.
+    fn get(&self, number: u32) -> Result<Option<Arc<DataKey>>> {
         let known = self.ring.read().keys.get(&number).cloned();
-        known.or_else(|| {
-            let (reload, provider) = self.beside.as_ref()?;
-            let wrapped = reload().ok()?.into_iter().find(|one| one.number == number)?;
-            let key = unwrap(&wrapped, &**provider).ok()?;
-            self.ring.write().keys.insert(number, Arc::clone(&key));
-            Some(key)
-        })
+        let (None, Some((reload, provider))) = (&known, &self.beside) else { return Ok(known) };
+        let Some(wrapped) = reload()?.into_iter().find(|one| one.number == number) else { return Ok(None) };
+        let key = unwrap(&wrapped, &**provider)?;
+        self.ring.write().keys.insert(number, Arc::clone(&key));
+        Ok(Some(key))
     }
 
     fn newest_key(&self) -> Result<(u32, Arc<DataKey>)> {
@@ -149,23 +171,34 @@ impl DataKeys {
 
     /// Encrypts what a frame has, where it is. What it gives stands behind that, and vouches for the place, too.
     pub fn encrypt_frame(&self, place: &[u8], text: &mut [u8]) -> Result<[u8; TRAILER_BYTES]> {
-        let (nonce, (number, key)) = (self.nonces.next(), self.newest_key()?);
-        let tag = key.frames.encrypt(nonce, place, text)?;
-        let mut trailer = [0; TRAILER_BYTES];
-        trailer[..4].copy_from_slice(&number.to_le_bytes());
-        trailer[4..4 + NONCE_BYTES].copy_from_slice(&nonce);
-        trailer[4 + NONCE_BYTES..].copy_from_slice(&tag);
-        Ok(trailer)
+        let (number, key) = self.newest_key()?;
+        key.encrypt(number, self.nonces.next(), place, text)
     }
 
-    /// Decrypts it. `false`, and it stays as it is, where it is not what was written at this place by one of the keys.
-    pub fn decrypt_frame(&self, place: &[u8], text: &mut [u8], trailer: &[u8]) -> bool {
-        let Ok(trailer) = <&[u8; TRAILER_BYTES]>::try_from(trailer) else { return false };
-        let Some(key) = self.get(u32_at(trailer, 0)) else { return false };
-        let (mut nonce, mut tag) = ([0; NONCE_BYTES], [0; TAG_BYTES]);
-        nonce.copy_from_slice(&trailer[4..4 + NONCE_BYTES]);
-        tag.copy_from_slice(&trailer[4 + NONCE_BYTES..]);
-        key.frames.decrypt(nonce, place, text, tag)
+    /// The same once more of what was decrypted by this trailer at this place: the same ciphertext, and the same trailer.
+    pub fn encrypt_again(
+        &self,
+        place: &[u8],
+        text: &mut [u8],
+        trailer: &[u8],
+    ) -> Result<[u8; TRAILER_BYTES]> {
+        let known = parts(trailer).map(|(number, nonce, _)| (number, nonce, self.get(number)));
+        let Some((number, nonce, Ok(Some(key)))) = known else {
+            return Err(Error::bug("what was decrypted before has no key"));
+        };
+        let again = key.encrypt(number, nonce, place, text)?;
+        if again != trailer {
+            return Err(Error::bug("what was decrypted before is another text by now"));
+        }
+        Ok(again)
+    }
+
+    /// Decrypts it. `false`, and it stays as it is, where it is not what was written at this place by one of the keys. An
+    /// error is the provider's, who was asked for a key that is new.
+    pub fn decrypt_frame(&self, place: &[u8], text: &mut [u8], trailer: &[u8]) -> Result<bool> {
+        let Some((number, nonce, tag)) = parts(trailer) else { return Ok(false) };
+        let key = self.get(number)?;
+        Ok(key.is_some_and(|key| key.frames.decrypt(nonce, place, text, tag)))
     }
 
     /// A header for a file that is to be made, and what its blocks are encrypted by.
@@ -178,7 +211,7 @@ impl DataKeys {
 
     /// What blocks are encrypted by in a file with this header; `None` where there is no such key.
     pub(super) fn of_file(&self, header: &Header) -> Result<Option<Cipher>> {
-        let key = self.get(header.key);
+        let key = self.get(header.key)?;
         key.map(|key| Cipher::derived(&key.key, &header.salt, BLOCKS)).transpose()
     }
 

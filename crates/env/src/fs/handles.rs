@@ -64,7 +64,7 @@ impl Drop for Place {
 fn descriptors(access: Access) -> usize {
     match access {
         Access::Direct => 2,
-        Access::Buffered | Access::Random => 1,
+        Access::Buffered | Access::Random | Access::Foreign => 1,
     }
 }
 

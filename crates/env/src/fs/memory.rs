@@ -232,7 +232,10 @@ impl FileSystem for MemoryFs {
         false
     }
 
-    fn create(&self, path: &Path, _: Access) -> Result<Arc<dyn File>> {
+    fn create(&self, path: &Path, access: Access) -> Result<Arc<dyn File>> {
+        if access == Access::Foreign && self.exists(path)? {
+            return Err(failure("open", path, ErrorKind::AlreadyExists));
+        }
         let inode = self.find_or_create("open", path)?;
         inode.bytes.write().clear();
         Ok(MemoryFile::opened(path, inode, true))

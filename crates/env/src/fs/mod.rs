@@ -12,6 +12,7 @@ mod bounded;
 mod crash;
 mod crash_file;
 mod faulty;
+mod foreign;
 mod gate;
 mod handles;
 mod held_dirs;
@@ -67,6 +68,9 @@ pub enum Access {
     Direct,
     /// Through the page cache without read-ahead: point reads.
     Random,
+    /// As `Buffered`, in a folder where others may put what they like: what is no file itself, such as a link or a pipe,
+    /// is refused; and a file that is created must not be there yet.
+    Foreign,
 }
 
 /// How a lock file is held.
@@ -141,6 +145,10 @@ pub trait File: Send + Sync {
     /// The file to read by for as long as one has it, where this one may be closed and opened between reads.
     fn held_open(&self) -> Result<Option<Arc<dyn File>>> {
         Ok(None)
+    }
+    /// Lets everybody read it, whatever the process would have its files be.
+    fn share(&self) -> Result<()> {
+        Ok(())
     }
     /// Which file it is, where that is known: whoever opens its name again may get another.
     fn identity(&self) -> Result<Option<Identity>> {
@@ -237,6 +245,10 @@ pub trait FileSystem: Send + Sync {
     fn hard_link(&self, from: &Path, to: &Path) -> Result<()>;
     /// Makes `dir` and its missing ancestors.
     fn create_dir_all(&self, dir: &Path) -> Result<()>;
+    /// Makes `dir`, if it is not there, in a directory that is; with the rights of that, and its owner as far as may be.
+    fn create_dir(&self, dir: &Path) -> Result<()> {
+        self.create_dir_all(dir)
+    }
     /// Removes an empty directory.
     fn remove_dir(&self, dir: &Path) -> Result<()>;
     /// Makes the names in `dir` durable: created, renamed, linked and removed files.

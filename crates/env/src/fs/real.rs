@@ -18,7 +18,7 @@ use rustix::io::Errno;
 
 use super::held_dirs::HeldDirs;
 use super::stores::{Stores, is_known};
-use super::{Access, File, FileLock, FileSystem, Helpers, Identity, LockMode, lock_file};
+use super::{Access, File, FileLock, FileSystem, Helpers, Identity, LockMode, foreign, lock_file};
 use crate::sync::{Arc, Mutex};
 
 /// The machine's file system.
@@ -45,12 +45,16 @@ struct RealFile {
 }
 
 /// Opens `path` as `options` say, and once more around the page cache if `access` asks for it.
-fn open(path: &Path, access: Access, writable: bool, options: &OpenOptions) -> Result<Arc<dyn File>> {
+fn open(path: &Path, access: Access, writable: bool, options: &mut OpenOptions) -> Result<Arc<dyn File>> {
     let operation = if writable { "open" } else { "open for reading" };
-    let buffered = options.open(path).map_err(|e| Error::io(operation, path, &e))?;
+    let opened = match access {
+        Access::Foreign => foreign::open(options, path),
+        _ => options.open(path),
+    };
+    let buffered = opened.map_err(|e| Error::io(operation, path, &e))?;
     let mut direct = None;
     match access {
-        Access::Buffered => {}
+        Access::Buffered | Access::Foreign => {}
         // Only advice: where it is refused, reads are right all the same.
         Access::Random => drop(fadvise(&buffered, 0, None, Advice::Random)),
         Access::Direct => {
@@ -218,6 +222,10 @@ impl File for RealFile {
         is_reserved
     }
 
+    fn share(&self) -> Result<()> {
+        foreign::share(&self.buffered).map_err(|e| self.error("share", &e))
+    }
+
     fn identity(&self) -> Result<Option<Identity>> {
         let found = self.buffered.metadata().map_err(|e| self.error("look at", &e))?;
         let inode = (found.dev(), found.ino());
@@ -246,7 +254,11 @@ impl FileSystem for RealFs {
     }
 
     fn create(&self, path: &Path, access: Access) -> Result<Arc<dyn File>> {
-        open(path, access, true, OpenOptions::new().read(true).write(true).create(true).truncate(true))
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(true);
+        // Where that is said, what was said before counts for nothing.
+        options.create_new(matches!(access, Access::Foreign));
+        open(path, access, true, &mut options)
     }
 
     fn open(&self, path: &Path, access: Access) -> Result<Arc<dyn File>> {
@@ -262,7 +274,7 @@ impl FileSystem for RealFs {
     }
 
     fn list(&self, dir: &Path) -> Result<Vec<String>> {
-        let mut names = list(dir).map_err(|e| Error::io("list", dir, &e))?;
+        let mut names = foreign::list(dir).map_err(|e| Error::io("list", dir, &e))?;
         names.sort_unstable();
         Ok(names)
     }
@@ -313,6 +325,10 @@ impl FileSystem for RealFs {
         fs::create_dir_all(dir).map_err(|e| Error::io("create directory", dir, &e))
     }
 
+    fn create_dir(&self, dir: &Path) -> Result<()> {
+        foreign::create_dir(dir).map_err(|e| Error::io("create directory", dir, &e))
+    }
+
     fn remove_dir(&self, dir: &Path) -> Result<()> {
         fs::remove_dir(dir).map_err(|e| Error::io("remove directory", dir, &e))
     }
@@ -330,7 +346,7 @@ impl FileSystem for RealFs {
         let mut how = OpenOptions::new();
         how.read(true).write(exclusive).create(exclusive).truncate(false);
         loop {
-            let file = how.open(path).map_err(|e| Error::io("lock", path, &e))?;
+            let file = foreign::open(&mut how, path).map_err(|e| Error::io("lock", path, &e))?;
             if let Some(lock) = lock_file::lock(path, mode, file, &self.dirs)? {
                 return Ok(lock);
             }
@@ -349,16 +365,4 @@ impl FileSystem for RealFs {
     fn process_files_max(&self) -> Option<usize> {
         Some(crate::process::files_max())
     }
-}
-
-fn list(dir: &Path) -> io::Result<Vec<String>> {
-    let mut names = Vec::new();
-    for entry in fs::read_dir(dir)? {
-        let entry = entry?;
-        if !entry.file_type()?.is_dir() {
-            // The engine names its files in ASCII: a name that is not text is none of its own.
-            names.extend(entry.file_name().into_string().ok());
-        }
-    }
-    Ok(names)
 }

@@ -9,6 +9,8 @@
 #[cfg(not(shuttle))]
 mod tests;
 
+use std::cell::Cell;
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
@@ -23,6 +25,19 @@ use crate::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 /// So many threads have normal priority at most, beside those that yield.
 const PROMPT_THREADS_MAX: usize = 2;
+
+/// What a thread does.
+type Life = Box<dyn FnOnce() + Send>;
+
+thread_local! {
+    /// Whether this is an executor's thread: what it waited for might want it.
+    static IS_SHARED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether this thread steps the machines of many owners, and must wait for none.
+pub(super) fn is_shared_thread() -> bool {
+    IS_SHARED.get()
+}
 
 /// Threads that many databases share. They begin with the first machine, and end once all of this is dropped.
 #[derive(Clone)]
@@ -46,13 +61,13 @@ struct State {
     queue: Queue,
     /// What each thread is at.
     at_work: Vec<Option<u64>>,
+    /// By class: how many threads there are.
+    threads: [usize; 2],
     /// By class: how many wait for their bell.
     idle: [usize; 2],
     /// Of which class the thread is that sleeps until the next machine is due.
     timekeeper: Option<Class>,
     is_over: bool,
-    /// Why there are no threads, where that was wanted.
-    failed: Option<String>,
 }
 
 /// One owner's view of it.
@@ -176,31 +191,28 @@ impl Shared {
         self.threads.min(PROMPT_THREADS_MAX)
     }
 
-    /// Starts the threads, unless they run. Fewer than wanted do, if there is one of each class.
+    /// Starts the threads that do not run. Fewer than wanted do, if there is one of each class; where the system has none
+    /// now, the next machine tries again.
     fn start(self: &Arc<Self>) -> Result<(), String> {
+        self.start_by(&mut |name, life| Builder::new().name(name.into()).spawn(life).map(drop))
+    }
+
+    fn start_by(self: &Arc<Self>, spawn: &mut dyn FnMut(&str, Life) -> io::Result<()>) -> Result<(), String> {
         let mut state = self.state.lock();
-        if let Some(reason) = &state.failed {
-            return Err(reason.clone());
-        }
-        if !state.at_work.is_empty() {
-            return Ok(());
-        }
         for class in CLASSES {
-            let (count, name) = match class {
+            let (wanted, name) = match class {
                 Class::Prompt => (self.prompt_threads(), "forebay-prompt"),
                 Class::Yielding => (self.threads, "forebay-pool"),
             };
-            for number in 0..count {
+            while state.threads[class as usize] < wanted {
                 let (shared, thread) = (Arc::clone(self), state.at_work.len());
-                let begun = Builder::new().name(name.into()).spawn(move || shared.live(class, thread));
-                match begun {
-                    Ok(_) => state.at_work.push(None),
-                    Err(_) if number > 0 => break,
-                    Err(error) => {
-                        let reason = format!("cannot start thread {name}: {error}");
-                        (state.is_over, state.failed) = (true, Some(reason.clone()));
-                        return Err(reason);
+                match spawn(name, Box::new(move || shared.live(class, thread))) {
+                    Ok(()) => {
+                        state.at_work.push(None);
+                        state.threads[class as usize] += 1;
                     }
+                    Err(_) if state.threads[class as usize] > 0 => break,
+                    Err(error) => return Err(format!("cannot start thread {name}: {error}")),
                 }
             }
         }
@@ -223,6 +235,7 @@ impl Shared {
         if class == Class::Yielding {
             yield_to_others();
         }
+        IS_SHARED.set(true);
         let mut state = self.state.lock();
         while !state.is_over {
             state.queue.fire(self.clock.now());

@@ -27,6 +27,7 @@ use crate::clock::{Clock, ManualClock};
 use crate::sync::{Arc, thread::JoinHandle};
 use bell::Bell;
 use executor::Member;
+use executor::is_shared_thread;
 pub use executor::{Executor, ExecutorState};
 use stepper::Stepper;
 pub(crate) use strand::until_free;
@@ -238,6 +239,11 @@ impl Jobs {
         if let Driver::Executor(member) = &self.driver {
             member.set_haste(haste);
         }
+    }
+
+    /// Whether the calling thread steps machines of many owners: who waits here may wait for what it would step next.
+    pub fn must_not_wait() -> bool {
+        is_shared_thread()
     }
 
     /// Whether machines are stepped by whoever waits.

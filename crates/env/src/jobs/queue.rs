@@ -88,6 +88,7 @@ struct Owner {
     label: String,
     haste: Haste,
     is_gone: bool,
+    machines: Vec<u64>,
     /// By class: those that are ready, and whether the owner waits for a turn.
     ready: [VecDeque<u64>; 2],
     is_queued: [bool; 2],
@@ -128,8 +129,7 @@ impl Queue {
     }
 
     fn forget_owner(&mut self, id: u64) {
-        let is_gone = self.owners.get(&id).is_some_and(|owner| owner.is_gone);
-        if is_gone && self.slots.values().all(|slot| slot.owner != id) {
+        if self.owners.get(&id).is_some_and(|owner| owner.is_gone && owner.machines.is_empty()) {
             self.owners.remove(&id);
         }
     }
@@ -156,6 +156,7 @@ impl Queue {
         let class = if machine.yields() { Class::Yielding } else { Class::Prompt };
         let (name, turns) = (name.to_owned(), Arc::clone(turns));
         let machine = Some(machine);
+        self.owners.get_mut(&owner).into_iter().for_each(|owner| owner.machines.push(id));
         self.slots.insert(id, Slot { owner, name, class, turns, machine, place: Place::Out, rests: 0 });
         self.make_ready(id);
         id
@@ -225,15 +226,26 @@ impl Queue {
     pub(super) fn remove(&mut self, id: u64) -> Option<u64> {
         let slot = self.slots.remove(&id)?;
         debug_assert!(slot.place == Place::Out, "a machine ends in a turn");
+        let owner = self.owners.get_mut(&slot.owner);
+        owner.into_iter().for_each(|owner| owner.machines.retain(|machine| *machine != id));
         self.forget_owner(slot.owner);
         Some(slot.owner)
     }
 
-    /// All machines of an owner that rest are ready.
+    /// All machines of an owner that rest are ready. There may be very many of others.
     pub(super) fn wake(&mut self, owner: u64) {
-        let resting = self.slots.iter().filter(|(_, slot)| slot.owner == owner && slot.rests());
-        let ids: Vec<u64> = resting.map(|(id, _)| *id).collect();
-        ids.into_iter().for_each(|id| self.make_ready(id));
+        let Some(machines) = self.owners.get_mut(&owner).map(|owner| std::mem::take(&mut owner.machines))
+        else {
+            return;
+        };
+        for &id in &machines {
+            if self.slots.get(&id).is_some_and(Slot::rests) {
+                self.make_ready(id);
+            }
+        }
+        if let Some(owner) = self.owners.get_mut(&owner) {
+            owner.machines = machines;
+        }
     }
 
     fn make_ready(&mut self, id: u64) {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use forebay_aggregate::Aggregate;
 use forebay_base::expiry;
-use forebay_base::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
+use forebay_base::limits::{BATCH_BYTES_MAX, KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use forebay_base::{Error, Kind, Order, Range, Record, Result};
 use forebay_store::WriteBuffer;
 use forebay_store::buffer::Draft;
@@ -16,8 +16,6 @@ use crate::api::table::{prefix_range, range_of};
 use crate::read;
 use crate::{Aggregator, OrderedTable, Table};
 
-/// The longest batch, in bytes.
-const BATCH_BYTES_MAX: usize = 1 << 30;
 /// What a record takes at most besides its key and value.
 const RECORD_HEAD_BYTES_MAX: usize = 16;
 /// What a range delete takes at most besides its bounds.
@@ -43,8 +41,13 @@ impl Batch {
         Self::default()
     }
 
-    /// Sets a key. A key over 64 KiB, a value over 256 MiB or a table of another database makes the commit
-    /// fail, and nothing of the batch is written.
+    /// The longest that a batch may be, in bytes of keys, values and what tells of them: 1 GiB.
+    pub const fn bytes_max() -> usize {
+        BATCH_BYTES_MAX
+    }
+
+    /// Sets a key. A key or a value that is [longer](Table::key_bytes_max) than it [may be](Table::value_bytes_max), or a
+    /// table of another database, makes the commit fail, and nothing of the batch is written.
     #[inline]
     pub fn put(&mut self, table: impl AsRef<Table>, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) {
         let table = table.as_ref();
@@ -147,7 +150,7 @@ impl Batch {
         if is_foreign
             || self.payload.bytes().len().saturating_add(range_delete_bytes_max(&range)) > BATCH_BYTES_MAX
         {
-            return self.refuse(&Record::delete(b""), false, is_foreign);
+            return self.refuse(table, &Record::delete(b""), false, is_foreign);
         }
         self.database = Some(table.database_id());
         self.payload.delete_range(table.id(), range);
@@ -241,7 +244,7 @@ impl Batch {
         let bytes =
             self.payload.bytes().len() + record.key.len() + record.value.len() + RECORD_HEAD_BYTES_MAX;
         if is_long || is_foreign || bytes > BATCH_BYTES_MAX {
-            self.refuse(record, is_long, is_foreign);
+            self.refuse(table, record, is_long, is_foreign);
             return false;
         }
         self.database = Some(table.database_id());
@@ -249,13 +252,13 @@ impl Batch {
     }
 
     #[cold]
-    fn refuse(&mut self, record: &Record<'_>, is_long: bool, is_foreign: bool) {
+    fn refuse(&mut self, table: &Table, record: &Record<'_>, is_long: bool, is_foreign: bool) {
         let fault = match (is_long, is_foreign) {
-            (true, _) => too_long(record),
+            (true, _) => too_long(table, record),
             (_, true) => Error::invalid("a batch cannot span two databases; commit one batch to each"),
-            _ => {
-                Error::invalid(format!("a batch is longer than {BATCH_BYTES_MAX} bytes; commit it in parts"))
-            }
+            _ => Error::invalid(format!(
+                "a batch is longer than {BATCH_BYTES_MAX} bytes (Batch::bytes_max); commit it in parts"
+            )),
         };
         self.fail(fault);
     }
@@ -381,12 +384,18 @@ fn range_delete_bytes_max(range: &Range) -> usize {
     range.low.key.len().saturating_add(high_bytes).saturating_add(RANGE_DELETE_HEAD_BYTES_MAX)
 }
 
-fn too_long(record: &Record<'_>) -> Error {
+fn too_long(table: &Table, record: &Record<'_>) -> Error {
     let (what, bytes, most) = match record.key.len() > KEY_BYTES_MAX {
-        true => ("key", record.key.len(), KEY_BYTES_MAX),
-        false => ("value", record.value.len(), VALUE_BYTES_MAX),
+        true => ("key", record.key.len(), table.key_bytes_max()),
+        false => {
+            let most = table.value_bytes_max();
+            ("value", record.value.len() - (VALUE_BYTES_MAX - most), most)
+        }
     };
-    Error::invalid(format!("the {what} has {bytes} bytes; at most {most} are allowed"))
+    Error::invalid(format!(
+        "the {what} has {bytes} bytes; at most {most} are allowed in table `{}` (Table::{what}_bytes_max)",
+        table.name()
+    ))
 }
 
 #[cfg(test)]

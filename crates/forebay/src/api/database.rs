@@ -11,6 +11,7 @@ use forebay_base::{Error, Result, planted};
 use forebay_env::sync::Mutex;
 use forebay_env::{Access, Env, FileLock, Handle, yield_point};
 use forebay_layouts::Layout;
+use forebay_store::leases::Lease;
 use forebay_store::log::Durability;
 use forebay_store::log::recover::Extent;
 use forebay_store::manifest::{AppendError, Edit};
@@ -19,7 +20,7 @@ use forebay_store::names;
 use crate::api::builder::Aggregating;
 use crate::context::{Context, refuse_guests, stop_guests};
 use crate::engine::Engine;
-use crate::open::{Made, Opened, destroy, dump, verify};
+use crate::open::{Made, Opened, Refresher, destroy, dump, verify};
 use crate::versions::{TableState, VersionSetGuard};
 use crate::{
     Batch, Changes, Checkpoint, Damage, Description, Dumped, Options, SavepointStats, Snapshot, Stats,
@@ -29,11 +30,13 @@ use crate::{
 /// An open database. Dropping it closes it.
 #[derive(Debug)]
 pub struct Database {
-    engine: Arc<Engine>,
-    machines: Mutex<Vec<Handle>>,
+    pub(super) engine: Arc<Engine>,
+    pub(super) machines: Mutex<Vec<Handle>>,
     /// Held until it is closed.
-    lock: Mutex<Option<FileLock>>,
-    made: Made,
+    pub(super) lock: Mutex<Option<FileLock>>,
+    pub(super) made: Made,
+    /// What it knows of whoever else may write, where it is open for reading only.
+    pub(super) refresher: Mutex<Option<Refresher>>,
 }
 
 impl Database {
@@ -44,8 +47,9 @@ impl Database {
     /// Errors name the file: the directory is no database, is open elsewhere, has a newer format, or its log or
     /// manifest is damaged below what was durable.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self> {
-        let Opened { engine, pending, lock, made } = open::open(path.as_ref(), options)?;
-        let db = Self { engine, machines: Mutex::default(), lock: Mutex::new(lock), made };
+        let Opened { engine, pending, lock, made, refresher } = open::open(path.as_ref(), options)?;
+        let (lock, refresher) = (Mutex::new(lock), Mutex::new(refresher));
+        let db = Self { engine, machines: Mutex::default(), lock, made, refresher };
         if let Err(error) = db.start(pending) {
             let _ = db.take_back();
             return Err(error);
@@ -57,6 +61,7 @@ impl Database {
         self.engine.versions.trim_log()?;
         if !self.engine.context.options.read_only {
             *self.machines.lock() = open::start(&self.engine, pending)?;
+            self.answer_readers();
         }
         Ok(())
     }
@@ -100,6 +105,15 @@ impl Database {
         Ok(sequence)
     }
 
+    /// Changes [`Options::background_rate`] in use: how many bytes a second background work goes through, 0 for no
+    /// limit. It lasts until the database is closed. In a pool: [`Pool::set_background_rate`](crate::Pool::set_background_rate).
+    pub fn set_background_rate(&self, bytes_a_second: u64) -> Result<()> {
+        self.engine.context.limit.set_rate(bytes_a_second)?;
+        // Who waits looks anew.
+        self.engine.context.env.jobs.wake();
+        Ok(())
+    }
+
     /// What its opening made.
     pub(crate) fn made(&self) -> Made {
         self.made
@@ -122,8 +136,8 @@ impl Database {
     /// which they were committed: batch by batch, whatever the layouts of their tables. 0 is for all that the log
     /// still has.
     ///
-    /// The log has what is not in lists yet, and beyond that as much as [`Options::keep_changes`] says. Where it does
-    /// not go back far enough, or a [rollback](Self::rollback) took back what may have been told, the error is
+    /// The log has what is not in lists yet, and beyond that as much as [`keep_changes`](Self::keep_changes) says.
+    /// Where it does not go back far enough, or a [rollback](Self::rollback) took back what may have been told, the error is
     /// [`Error::ChangesGone`]; the changes that are there when this is called stay for as long as the iterator lives.
     ///
     /// Entries of [`OrderedTable::ingest`](crate::OrderedTable::ingest) are not in the log, and so not among the
@@ -155,16 +169,17 @@ impl Database {
         Changes::new(&self.engine.versions, since)
     }
 
-    /// The number of the last accepted record.
+    /// The number of the last accepted record; of the last one that is seen, where the database is open for reading only.
     pub fn last_sequence(&self) -> u64 {
         stop_guests();
-        self.engine.context.log.as_ref().map_or(0, |log| log.last_sequence())
+        self.engine.context.log.as_ref().map_or_else(|| self.seen_sequence(), |log| log.last_sequence())
     }
 
-    /// The number up to which records survive a power loss.
+    /// The number up to which records survive a power loss. Where the database is open for reading only: up to which they
+    /// are known to, by what the files tell of that, which is often a little behind.
     pub fn durable_sequence(&self) -> u64 {
         stop_guests();
-        self.engine.context.log.as_ref().map_or(0, |log| log.durable_sequence())
+        self.engine.context.log.as_ref().map_or_else(|| self.seen_durable(), |log| log.durable_sequence())
     }
 
     /// Returns once all records up to this number survive a power loss. A number that no record was given yet is an
@@ -240,6 +255,7 @@ impl Database {
     /// into another order.
     pub fn rollback(&self, name: &str) -> Result<()> {
         refuse_guests()?;
+        self.engine.context.refuse_followers()?;
         let _alone = self.engine.declared.write();
         self.engine.history.rollback(name)
     }
@@ -339,7 +355,7 @@ impl Database {
         }
     }
 
-    fn shut(&self) -> Result<()> {
+    pub(super) fn shut(&self) -> Result<()> {
         #[cfg(feature = "async")]
         self.engine.deferred.close();
         let machines = std::mem::take(&mut *self.machines.lock());
@@ -354,6 +370,7 @@ impl Database {
         if self.engine.has_readers() && !planted::is("files-cut-under-readers") {
             self.engine.versions.hold_files();
         }
+        self.engine.context.lease.iter().for_each(Lease::give_back);
         // Tables and snapshots that are still held can read on; nothing writes any more, whatever they are asked for.
         if !planted::is("gate-left-open") {
             self.engine.versions.lock().manifest = None;
@@ -375,10 +392,15 @@ impl Database {
         self.trim_segments()?;
         self.engine.versions.lists.trash.empty(&*self.engine.context.env.fs);
         let mut version_set = self.engine.versions.lock();
-        let told = version_set.keep_time(Duration::ZERO);
+        let (owed, told) = (version_set.tell_feed(), version_set.keep_time(Duration::ZERO));
         // It may stand in the manifest all the same, behind what `CURRENT` would say of it.
         if let Some(fatal) = self.engine.context.fatal() {
             return Err(fatal);
+        }
+        // The next opening says it, to which this one was not closed in order.
+        match owed {
+            Err(error) if error.is_no_space() => return Ok(()),
+            owed => owed?,
         }
         // Not for want of room: what was written is kept all the same.
         told.or_else(|error| if error.is_no_space() { Ok(()) } else { Err(error) })?;
@@ -420,17 +442,10 @@ impl Database {
     }
 }
 
-impl Drop for Database {
-    fn drop(&mut self) {
-        // Whoever wants to know of errors calls `close`; nothing acknowledged depends on this. What is not in lists goes to
-        // the log, whether there is to be one or not: nobody waits for a flush where a value is dropped.
-        let _ = self.shut();
-    }
-}
-
 /// See [`Database::drop_table`].
 pub(crate) fn drop_table(engine: &Engine, name: &str) -> Result<()> {
     refuse_guests()?;
+    engine.context.refuse_followers()?;
     let version_set = engine.versions.lock();
     let state = engine.versions.state();
     let found = state.table_named(name).filter(|table| !table.is_hidden());
@@ -440,6 +455,12 @@ pub(crate) fn drop_table(engine: &Engine, name: &str) -> Result<()> {
 
 /// Drops the table of this number, if it is there. Returns whether it was.
 pub(crate) fn drop_numbered(engine: &Engine, id: u32) -> Result<bool> {
+    engine.context.refuse_followers()?;
+    drop_followed(engine, id)
+}
+
+/// The same, as the database does that this one follows.
+pub(crate) fn drop_followed(engine: &Engine, id: u32) -> Result<bool> {
     let version_set = engine.versions.lock();
     let state = engine.versions.state();
     let found = state.tables.get(&id).map(|table| drop_found(engine, version_set, table));

@@ -2,8 +2,10 @@
 
 use forebay_base::Combine;
 use forebay_base::limits::STORED_VALUE_BYTES_MAX;
+use forebay_layouts::StoredRule;
 
-/// How a table merges operands, for [`TableBuilder::merge_rule`](crate::TableBuilder::merge_rule).
+/// How a table merges operands, for [`TableBuilder::merge_rule`](crate::TableBuilder::merge_rule): a rule of your own, or
+/// one of those that the engine has, [`StoredRule`], whose code need not be brought again.
 ///
 /// **Laws.** Merging must not depend on how operands are grouped: merging *c* into the merge of *b* into *a* gives the
 /// same bytes as merging the merge of *c* and *b* into *a*. Their order is kept. An operand with nothing beneath it is
@@ -57,6 +59,34 @@ pub trait MergeRule: Send + Sync + 'static {
     /// [`Database::verify`](crate::Database::verify) name the key.
     fn value_bytes_max(&self) -> usize {
         STORED_VALUE_BYTES_MAX
+    }
+}
+
+/// Of a table with such a rule the code is there whoever opens it: it may be opened without the rule, too.
+///
+/// ```
+/// # let env = forebay::env::Env::simulated(forebay::env::fs::MemoryFs::new(), 1);
+/// # use forebay::{Database, Options, StoredRule};
+/// # let options = || Options::default().env(env.clone());
+/// # let db = Database::open("/db", options())?;
+/// let friends = db.table("friends").merge_rule(StoredRule::append(",")?).open()?;
+/// friends.merge("ada", "bob")?;
+/// drop(friends);
+/// db.close()?;
+///
+/// let db = Database::open("/db", options())?;
+/// let friends = db.table("friends").open()?;
+/// friends.merge("ada", "eve")?;
+/// assert_eq!(friends.get("ada")?.as_deref(), Some(&b"bob,eve"[..]));
+/// # Ok::<(), forebay::Error>(())
+/// ```
+impl MergeRule for StoredRule {
+    fn name(&self) -> &str {
+        Self::name(self)
+    }
+
+    fn merge(&self, key: &[u8], newer: &[u8], older: &[u8], out: &mut Vec<u8>) {
+        self.fold(key, newer, older, out);
     }
 }
 

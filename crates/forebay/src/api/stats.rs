@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use forebay_base::expiry::NEVER;
 use forebay_layouts::LevelDescription;
+use forebay_store::leases::Held;
 use forebay_store::log::Log;
 use forebay_store::metrics::{CAUSES, Counter, Percentiles};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::changes::buffered_records;
 use crate::engine::Engine;
@@ -18,8 +19,9 @@ use crate::space::TableSpaceStats;
 use crate::versions::{SnapshotStats, TableState};
 
 /// Counters since the database was opened, and gauges of now. Units are in the names.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[non_exhaustive]
+#[serde(default)]
 pub struct Stats {
     /// Records that writers gave.
     pub user_records: u64,
@@ -51,6 +53,12 @@ pub struct Stats {
     pub free_edits: u64,
     /// Seconds that writers have waited, all together.
     pub stall_seconds: f64,
+    /// Bytes of records a second that background work may go through; 0 for no limit.
+    pub background_rate_bytes: u64,
+    /// Bytes of records that flushes and merges have gone through.
+    pub background_bytes: u64,
+    /// Seconds that merges have waited for the [rate](crate::Options::background_rate), those of all threads together.
+    pub merge_wait_seconds: f64,
     /// Bytes of background work that writers have caused and that is still to be done.
     pub debt_bytes: u64,
     /// How long commits took, in microseconds.
@@ -98,11 +106,29 @@ pub struct Stats {
     pub snapshots: Vec<SnapshotStats>,
     /// Savepoints, oldest first.
     pub savepoints: Vec<SavepointStats>,
+    /// Processes that read the database beside the one that writes it, and what each of them holds.
+    pub readers: Vec<ReaderStats>,
+}
+
+/// A process that reads a database that another one writes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+#[serde(default)]
+pub struct ReaderStats {
+    /// Its number; 0 where that is not known.
+    pub process: u64,
+    /// Bytes of files that are kept because it may need them: they go once it has
+    /// [read on](crate::Database::refresh), or ends.
+    pub held_bytes: u64,
+    /// Why nothing more is known of it, if so, with the path: it may be dead, and everything is kept until that is
+    /// mended or removed.
+    pub trouble: Option<String>,
 }
 
 /// Values that are kept apart from their keys, of all tables.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[non_exhaustive]
+#[serde(default)]
 pub struct ValueStats {
     /// Files of such.
     pub files: u64,
@@ -112,6 +138,14 @@ pub struct ValueStats {
     pub live_bytes: u64,
     /// Bytes that merges have moved from one file to another.
     pub moved_bytes: u64,
+}
+
+impl ReaderStats {
+    fn all(engine: &Engine) -> Vec<Self> {
+        let held = engine.versions.lists.trash.held_by_readers(&*engine.context.env.fs);
+        let of = |(Held { process, trouble, .. }, held_bytes)| Self { process, held_bytes, trouble };
+        held.into_iter().map(of).collect()
+    }
 }
 
 impl ValueStats {
@@ -127,7 +161,7 @@ impl ValueStats {
 }
 
 /// A table's levels, and what it takes.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct TableStats {
     /// Its name.
@@ -168,10 +202,9 @@ impl TableStats {
 impl Stats {
     pub(crate) fn of(engine: &Engine) -> Self {
         let (metrics, state) = (&engine.context.metrics, engine.versions.state());
-        let values = ValueStats::of(engine);
-        let buffers = state.sealed.iter().chain([&state.active]);
-        let (mut files, mut tables) = (BTreeMap::new(), Vec::new());
-        let (mut list_records, mut list_record_bytes) = (0, 0);
+        let (values, memory) = (ValueStats::of(engine), Memory::of(&engine.versions));
+        let (mut files, mut tables, mut list_records, mut list_record_bytes) =
+            (BTreeMap::new(), Vec::new(), 0, 0);
         for table in state.tables.values() {
             let on_disk = table.version.files().into_iter().filter(|file| !file.is_resident());
             files.extend(on_disk.map(|file| (file.id(), file.bytes())));
@@ -182,24 +215,22 @@ impl Stats {
                 tables.push(TableStats::of(engine, table, levels));
             }
         }
+        let buffers = state.sealed.iter().chain([&state.active]);
         let log_on_disk: u64 = buffers.map(|buffer| buffer.len() as u64).sum();
-        let view = engine.versions.view();
-        let unlisted_records = buffered_records(&view).sum();
+        let unlisted_records = buffered_records(&engine.versions.view()).sum();
         let (flushed, kept_log_bytes) = engine.versions.lock().flushed_and_kept();
         // Opened for reading, nothing is written: the last record is the last one of the log.
-        let sequence =
-            |of: fn(&Log) -> u64| engine.context.log.as_ref().map_or(flushed + unlisted_records, of);
+        let (log, last) = (engine.context.log.as_ref(), flushed + unlisted_records);
         let disk_bytes = files.values().sum::<u64>()
             + engine.history.bytes_kept()
             + values.file_bytes
             + log_on_disk
             + kept_log_bytes;
-        let memory = Memory::of(&engine.versions);
         Self {
             user_records: metrics.user_records.get(),
             user_bytes: metrics.user_bytes.get(),
-            last_sequence: sequence(Log::last_sequence),
-            durable_sequence: sequence(Log::durable_sequence),
+            last_sequence: log.map_or(last, Log::last_sequence),
+            durable_sequence: log.map_or_else(|| engine.seen_durable(last), Log::durable_sequence),
             unlisted_records,
             unlisted_bytes: log_on_disk,
             write_amplification: ratio(bytes_written(metrics), metrics.user_bytes.get()),
@@ -211,6 +242,9 @@ impl Stats {
             jobs_done: by_cause(&metrics.jobs_done),
             free_edits: metrics.free_edits.get(),
             stall_seconds: metrics.stall_nanoseconds.get() as f64 / 1e9,
+            background_rate_bytes: engine.context.limit.rate().bytes(),
+            background_bytes: metrics.background_bytes.get(),
+            merge_wait_seconds: metrics.merge_wait_nanoseconds.get() as f64 / 1e9,
             debt_bytes: engine.versions.debt(&engine.versions.state()),
             commit_latency_us: metrics.commit_latency.percentiles(),
             get_latency_us: metrics.get_latency.percentiles(),
@@ -234,6 +268,7 @@ impl Stats {
             tables,
             snapshots: engine.versions.snapshots(None),
             savepoints: engine.history.savepoints(),
+            readers: ReaderStats::all(engine),
         }
     }
 }
@@ -261,6 +296,10 @@ impl fmt::Display for Stats {
         row("records in the log only", self.unlisted_records.to_string())?;
         row("last record's number", self.last_sequence.to_string())?;
         row("stall seconds", format!("{:.3}", self.stall_seconds))?;
+        if self.background_rate_bytes > 0 {
+            row("background bytes a second", self.background_rate_bytes.to_string())?;
+            row("  merge wait seconds", format!("{:.3}", self.merge_wait_seconds))?;
+        }
         row("debt bytes", self.debt_bytes.to_string())?;
         row("commit p50 / p99 / max us", spread(&self.commit_latency_us))?;
         row("gets", self.gets.to_string())?;
@@ -294,6 +333,13 @@ impl fmt::Display for Stats {
         }
         for savepoint in &self.savepoints {
             writeln!(f, "savepoint {savepoint}")?;
+        }
+        for ReaderStats { process, held_bytes, trouble } in &self.readers {
+            if let Some(trouble) = trouble {
+                writeln!(f, "a process may be reading: {held_bytes} bytes are kept for it: {trouble}")?;
+                continue;
+            }
+            writeln!(f, "process {process} reads: {held_bytes} bytes are kept for it")?;
         }
         Ok(())
     }

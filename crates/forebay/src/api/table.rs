@@ -5,6 +5,8 @@ use std::ops::{Bound as End, Deref};
 use std::sync::Arc;
 use std::time::Duration;
 
+use forebay_base::expiry::EXPIRY_BYTES;
+use forebay_base::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use forebay_base::merge::Direction;
 use forebay_base::{Error, Order, Range, Result, planted};
 use forebay_layouts::{Layout, RuleName};
@@ -85,6 +87,17 @@ impl Table {
     /// [`OrderedTable`] refuses the calls that need one.
     pub fn set_layout_telling(&self, layout: Layout, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
         self.engine.relayout.set_layout(self.id, layout, progress)
+    }
+
+    /// The longest key that it takes, in bytes: 64 KiB.
+    pub fn key_bytes_max(&self) -> usize {
+        KEY_BYTES_MAX
+    }
+
+    /// The longest value or operand that it takes, in bytes: 256 MiB, less 8 bytes where entries expire. What operands
+    /// merge to may be longer: [`MergeRule::value_bytes_max`](crate::MergeRule::value_bytes_max).
+    pub fn value_bytes_max(&self) -> usize {
+        VALUE_BYTES_MAX - if self.expires() { EXPIRY_BYTES } else { 0 }
     }
 
     #[inline]
@@ -247,7 +260,7 @@ impl Table {
     /// Writes out what is buffered and merges every leaf to one list: the least space and the fewest reads. Reads and
     /// rewrites the table. Records that are written meanwhile may or may not be merged; it ends all the same.
     pub fn compact(&self) -> Result<()> {
-        self.engine.background.compact(self.id)
+        self.engine.background.compact(self.id, &Range::all())
     }
 }
 
@@ -351,6 +364,42 @@ impl OrderedTable {
         let mut batch = Batch::new();
         batch.delete_prefix(self, prefix);
         self.0.commit(&batch)
+    }
+
+    /// Merges what lies in a range, as [`compact`](Table::compact) does all of the table: afterwards deleted entries and
+    /// former values of the range are gone from lists and from their files, as far as no snapshot or savepoint holds them.
+    /// Writes out what is buffered; what is written meanwhile may or may not be merged.
+    ///
+    /// Reads and rewrites what meets the range: of a tree the nodes, of runs what they have there. To that come the
+    /// neighbours in the files that held something old of it: of runs the rest of the parts at either end, of a tree
+    /// the nodes beside those on the way down. Long values that are [kept apart](crate::TableBuilder::values_apart)
+    /// go as they do otherwise. Calls for several ranges of a table are done one after the other.
+    ///
+    /// ```
+    /// # let env = forebay::env::Env::simulated(forebay::env::fs::MemoryFs::new(), 1);
+    /// # use forebay::{Database, Layout, Options};
+    /// # let db = Database::open("/db", Options::default().env(env))?;
+    /// let logins = db.table("logins").layout(Layout::leveling(10)).open_ordered()?;
+    /// (0..100).try_for_each(|day: u32| logins.put(day.to_be_bytes(), "who it was"))?;
+    /// logins.delete_range(..30_u32.to_be_bytes())?;
+    /// logins.compact_range(..30_u32.to_be_bytes())?;
+    /// # Ok::<(), forebay::Error>(())
+    /// ```
+    pub fn compact_range(&self, bounds: impl KeyBounds) -> Result<()> {
+        self.compact_in(&range_of(Order::Lexical, &bounds))
+    }
+
+    /// [`compact_range`](Self::compact_range) of all keys that begin with a prefix.
+    pub fn compact_prefix(&self, prefix: impl AsRef<[u8]>) -> Result<()> {
+        self.compact_in(&prefix_range(Order::Lexical, prefix.as_ref()))
+    }
+
+    fn compact_in(&self, range: &Range) -> Result<()> {
+        self.0.engine.versions.view().in_order(self.0.id)?;
+        match range.is_empty() {
+            true => Ok(()),
+            false => self.0.engine.background.compact(self.0.id, range),
+        }
     }
 
     /// Brings in entries whose keys ascend, each key once, as lists: without the log, and without merging where no key

@@ -7,10 +7,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use forebay_base::limits::STEP_BYTES;
 use forebay_base::{Error, Result};
 use forebay_env::{Machine, Step};
-use forebay_layouts::{Job, JobWorker, NodeKey};
+use forebay_layouts::{Job, JobWorker, NodeKey, Plan};
 
 use crate::background::planning::{Goal, NextWork};
 use crate::background::{Background, Offer};
@@ -24,6 +23,8 @@ pub(super) struct Compactor {
     running: Option<Running>,
     /// What it does of another one's job. It holds the job's files, also when that is over.
     part: Option<(Box<dyn JobWorker>, UnderWay)>,
+    /// Since when it waits for its turn by the rate.
+    waits_since: Option<Duration>,
 }
 
 struct Running {
@@ -31,6 +32,8 @@ struct Running {
     generation: u64,
     nodes: Vec<NodeKey>,
     job: Box<dyn Job>,
+    /// What is still to be taken from the rate's bytes for it.
+    left_bytes: u64,
     _under_way: UnderWay,
     /// In a pool, that it is one of few.
     _permit: Permit,
@@ -45,19 +48,21 @@ enum Found {
     Later,
 }
 
-/// How soon it looks again unless it is told before.
-const LATER: Duration = Duration::from_secs(1);
+/// How soon it looks again unless it is told before, as it is: in case that whose turn it is does not come.
+const LATER: Duration = Duration::from_secs(2);
 
 /// What has come of looking for work.
 enum Begun {
     Work,
+    /// There is some, once others of the pool have had their turns.
+    Later,
     NotNow,
     Nothing,
 }
 
 impl Compactor {
     pub(super) fn new(number: usize, background: Arc<Background>) -> Self {
-        Self { number, background, running: None, part: None }
+        Self { number, background, running: None, part: None, waits_since: None }
     }
 
     /// What its failures are noted under.
@@ -75,6 +80,9 @@ impl Compactor {
         {
             return Ok(Step::Worked);
         }
+        if let Some(until) = self.wait_for_rate() {
+            return Ok(Step::Until(until));
+        }
         if self.part.is_some() {
             self.do_part();
             return Ok(Step::Worked);
@@ -82,7 +90,11 @@ impl Compactor {
         if self.running.is_none() {
             return Ok(match self.find_work()? {
                 Found::Work => Step::Worked,
-                _ if self.find_part() => Step::Worked,
+                _ if self.find_part() => {
+                    // A turn would be waited for in vain meanwhile, unless another compactor waits, too.
+                    self.background.context.limit.decline_merge(self.number);
+                    Step::Worked
+                }
                 Found::Nothing => Step::Idle,
                 Found::Later => Step::Until(self.background.context.env.clock.now() + LATER),
             });
@@ -95,15 +107,33 @@ impl Compactor {
         Ok(Step::Worked)
     }
 
+    /// Until when it is to leave its work alone, for others have taken what there is of the rate.
+    fn wait_for_rate(&mut self) -> Option<Duration> {
+        let context = &self.background.context;
+        let has_work =
+            self.part.is_some() || self.running.as_ref().is_some_and(|running| !running.job.waits());
+        // Who is told that it need not wait is to have a step.
+        let wait = if has_work { context.limit.rate().wait() } else { None };
+        if wait.is_none() && self.waits_since.is_none() {
+            return None;
+        }
+        let now = context.env.clock.now();
+        let since = self.waits_since.replace(now).unwrap_or(now);
+        context.metrics.merge_wait_nanoseconds.add(now.saturating_sub(since).as_nanos() as u64);
+        if wait.is_none() {
+            self.waits_since = None;
+        }
+        wait.map(|wait| now + wait)
+    }
+
     /// Begins what there is to do. What one table fails at keeps none of the others waiting.
     fn find_work(&mut self) -> Result<Found> {
-        let Some(permit) = self.background.context.limit.begin_job() else { return Ok(Found::Later) };
-        let mut permit = Some(permit);
         let compacting = self.background.compactions();
-        let mut failure = None;
+        let (mut found, mut failure) = (Found::Nothing, None);
         for (table, goal) in self.background.due(&compacting) {
-            match self.begin(table, goal, &mut permit) {
+            match self.begin(table, goal) {
                 Ok(Begun::Work) => return Ok(Found::Work),
+                Ok(Begun::Later) => found = Found::Later,
                 Ok(Begun::NotNow) => {}
                 Ok(Begun::Nothing) => {
                     let asked = compacting.get(&table).filter(|_| goal == Goal::FullCompaction);
@@ -112,17 +142,21 @@ impl Compactor {
                 Err(error) => failure = failure.or(Some(error)),
             }
         }
-        failure.map_or(Ok(Found::Nothing), Err)
+        if found == Found::Nothing {
+            self.background.context.limit.decline_merge(self.number);
+        }
+        failure.map_or(Ok(found), Err)
     }
 
     /// Begins what there is to do for a table.
-    fn begin(&mut self, id: u32, goal: Goal, permit: &mut Option<Permit>) -> Result<Begun> {
+    fn begin(&mut self, id: u32, goal: Goal) -> Result<Begun> {
         debug_assert!(self.running.is_none() && self.part.is_none(), "one job is done after the other");
         let planned = self.background.plan(self.number, id, goal);
         // An edit that moves no data is made as it is planned. Nothing is set aside for it.
         let next = planned.inspect_err(|error| self.background.note_failed_compaction(id, error))?;
-        let (plan, table, under_way) = match next {
-            NextWork::Job { plan, table, under_way } => (plan, table, under_way),
+        let (plan, table, under_way, permit) = match next {
+            NextWork::Job { plan, table, under_way, permit } => (plan, table, under_way, permit),
+            NextWork::Later => return Ok(Begun::Later),
             NextWork::Edited => return Ok(Begun::Work),
             NextWork::NotNow => return Ok(Begun::NotNow),
             NextWork::Nothing => return Ok(Begun::Nothing),
@@ -137,9 +171,10 @@ impl Compactor {
             self.background.context.env.jobs.wake();
         }
         let generation = table.generation;
-        let Some(_permit) = permit.take() else { return Err(Error::bug("a job was begun without a permit")) };
-        let nodes = plan.nodes;
-        self.running = Some(Running { table: id, generation, nodes, job, _under_way: under_way, _permit });
+        let Plan { nodes, bytes: left_bytes, .. } = plan;
+        let running =
+            Running { table: id, generation, nodes, job, left_bytes, _under_way: under_way, _permit: permit };
+        self.running = Some(running);
         Ok(Begun::Work)
     }
 
@@ -152,8 +187,10 @@ impl Compactor {
 
     fn do_part(&mut self) {
         let Some((worker, _)) = &mut self.part else { return };
-        if worker.step(STEP_BYTES) {
-            self.background.note_progress(STEP_BYTES as u64);
+        let step_bytes = self.background.context.limit.rate().step_bytes();
+        if worker.step(step_bytes) {
+            self.background.take_from_rate(step_bytes as u64);
+            self.background.note_progress(step_bytes as u64);
         } else {
             self.part = None;
             // The job may have waited for this.
@@ -163,8 +200,12 @@ impl Compactor {
 
     fn work(&mut self) -> Result<()> {
         let Some(running) = &mut self.running else { return Ok(()) };
-        let outcome = running.job.step(STEP_BYTES)?;
-        self.background.note_progress(STEP_BYTES as u64);
+        let step_bytes = self.background.context.limit.rate().step_bytes();
+        let bytes = running.left_bytes.min(step_bytes as u64);
+        running.left_bytes -= bytes;
+        self.background.take_from_rate(bytes);
+        let outcome = running.job.step(step_bytes)?;
+        self.background.note_progress(step_bytes as u64);
         if let Some(outcome) = outcome {
             let (table, generation, cause) = (running.table, running.generation, running.job.cause());
             if self.background.commit(Commit::Finished(Finished { table, generation, outcome }))? {
@@ -213,6 +254,7 @@ impl Compactor {
 impl Machine for Compactor {
     fn step(&mut self) -> Step {
         if self.background.context.is_closing() || self.background.context.fatal().is_some() {
+            self.background.context.limit.decline_merges();
             return Step::Finished;
         }
         let advanced = self.advance();

@@ -186,6 +186,7 @@ impl Work {
                     entry.space.reclaim.is_waited_for.store(false, Ordering::Relaxed);
                     self.busy.push((table, entry.generation, plan.nodes.clone()));
                     self.bytes += plan.bytes;
+                    background.take_from_rate(plan.bytes + contents.bytes);
                     self.step_bytes = step_bytes(&entry, &self.buffer, &run, &contents);
                     let job = entry.version.flush(&plan, &self.buffer, run, &contents);
                     let job = job.inspect_err(|error| self.set_aside(background, error))?;
@@ -294,7 +295,7 @@ impl Background {
             // What follows a table that is reordered has nothing of older runs, wherever those lie: merged with them
             // all it would have no tombstones.
             let follows = self.versions.is_reordering(table) && !planted::is("rewrite-merges-what-follows");
-            let stays_alone = follows || self.round_begins(table);
+            let stays_alone = follows || self.round_waits(table);
             let may_merge =
                 plan.nodes.is_empty() || !stays_alone && self.space.fits(&entry, plan.bytes + contents.bytes);
             if may_merge {

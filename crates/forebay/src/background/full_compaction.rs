@@ -1,14 +1,17 @@
-//! Full compactions: users ask for them, compactors do them, and one says when nothing is left to merge.
+//! Full compactions, of a table or of a range of its keys: users ask for them, compactors do them, and one says when
+//! nothing is left to merge.
 //!
 //! **Invariant:** whoever waits for a compaction is told that it is done only by a compactor that has looked since
 //! they asked, and found the table with nothing to merge and nobody else at work on it; or, where others write
-//! meanwhile, which may leave no such moment, has come round all of the table since they asked.
+//! meanwhile, which may leave no such moment, or where a range was asked for, has come round all of that since they
+//! asked. One range of a table is compacted after the other.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use forebay_base::{Error, Result};
+use forebay_base::{Error, Range, Result};
 use forebay_env::sync::atomic::Ordering;
-use forebay_layouts::{NodeKey, Place, Planned};
+use forebay_layouts::{NodeKey, Place, Plan, Planned, stale_files};
 
 use crate::background::Background;
 use crate::context::FLUSH;
@@ -25,40 +28,88 @@ pub(crate) struct FullCompaction {
     refused: Option<Error>,
     /// How many buffers had been flushed into the table when it was asked for.
     flushes: u64,
+    /// Of what it was asked for.
+    range: Range,
     pass: Option<Pass>,
 }
 
 impl FullCompaction {
-    /// Whether somebody waits for it, and the table has grown since.
+    fn is_whole(&self) -> bool {
+        self.range == Range::all()
+    }
+
+    /// Whether somebody waits for it, and the table has grown since; or for a range of it.
     fn is_pass_due(&self, table: &TableState) -> bool {
-        self.over != self.asked && self.flushes != table.flushes.load(Ordering::Relaxed)
+        let grows = || self.flushes != table.flushes.load(Ordering::Relaxed);
+        self.over != self.asked && (!self.is_whole() || grows())
+    }
+
+    /// One more waits for a range of a table, into which so many buffers were flushed; `None` as long as others wait for
+    /// another range.
+    fn ask(&mut self, range: &Range, flushes: u64) -> Option<u64> {
+        debug_assert!(self.over <= self.asked, "what is over was asked for");
+        if self.over == self.asked {
+            (self.flushes, self.range) = (flushes, range.clone());
+        } else if self.range != *range {
+            return None;
+        }
+        self.asked += 1;
+        Some(self.asked)
     }
 }
 
-/// Once round a table that grows.
+/// Once round a table that grows, or a range.
 struct Pass {
     /// How often a compaction had been asked for when it began.
     asked: u64,
     /// Of the table then.
     generation: u64,
     /// Where it goes on.
-    place: Option<Place>,
+    at: At,
     /// It was its turn to be planned the last time, and not what exceeds its limits.
     had_turn: bool,
     /// The last of it was planned.
     is_planned: bool,
 }
 
+/// How far a pass has come.
+#[derive(Clone)]
+enum At {
+    Place(Option<Place>),
+    /// All of a range is merged, or about to be. What is left are files that others have something of, too: those that
+    /// are there once that is done, with ids below this.
+    Files(Option<u64>),
+}
+
 impl Pass {
     /// Whether it has still to wait for the merges that began before it.
     fn begins(&self) -> bool {
-        !self.is_planned && self.place.as_ref().is_none_or(Place::is_beginning)
+        let At::Place(place) = &self.at else { return false };
+        !self.is_planned && place.as_ref().is_none_or(Place::is_beginning)
     }
 }
 
+/// How far a pass has come once what it plans has begun.
+pub(super) struct Progress {
+    at: At,
+    is_planned: bool,
+}
+
+/// What a pass plans.
+struct Found {
+    plan: Option<Plan>,
+    /// Where it goes on then.
+    at: At,
+    /// Nothing may be done now, but is to be.
+    is_left: bool,
+    /// That is the last of it.
+    is_last: bool,
+}
+
 impl Background {
-    /// Merges every leaf of a table to one list.
-    pub(crate) fn compact(&self, table: u32) -> Result<()> {
+    /// Merges every leaf of a table that meets a range to one list. Files that have old records of the range are gone
+    /// then, also where others have something of them; those of a whole table go by themselves.
+    pub(crate) fn compact(&self, table: u32, range: &Range) -> Result<()> {
         // Nothing of it is merged before that is known.
         self.versions.view().table(table)?.rule()?;
         let flushed = self.writer.flush();
@@ -69,22 +120,23 @@ impl Background {
             flushed => flushed?,
         }
         let flushes = self.versions.view().table(table)?.flushes.load(Ordering::Relaxed);
-        let ticket = {
-            let mut compacting = self.compacting.lock();
-            let compaction = compacting.entry(table).or_default();
-            if compaction.over == compaction.asked {
-                compaction.flushes = flushes;
-            }
-            compaction.asked += 1;
-            compaction.asked
-        };
-        self.context.env.jobs.wake();
         let is_there = || self.versions.state().tables.contains_key(&table);
-        let is_over =
-            || self.compacting.lock().get(&table).is_some_and(|compaction| compaction.over >= ticket);
+        let ticket = Cell::new(None);
+        let has_asked = || {
+            let mut compacting = self.compacting.lock();
+            ticket.set(compacting.entry(table).or_default().ask(range, flushes));
+            ticket.get().is_some()
+        };
         // What compactors fail at of this table is told with the outcome, and of others it is not this one's
         // affair.
-        let waited = self.context.wait_for(|| self.space.passing_trouble(FLUSH), || is_over() || !is_there());
+        let trouble = || self.space.passing_trouble(FLUSH);
+        let mut waited = self.context.wait_for(trouble, || has_asked() || !is_there());
+        if let (Ok(()), Some(ticket)) = (&waited, ticket.get()) {
+            self.context.env.jobs.wake();
+            let is_over =
+                || self.compacting.lock().get(&table).is_some_and(|compaction| compaction.over >= ticket);
+            waited = self.context.wait_for(trouble, || is_over() || !is_there());
+        }
         if !is_there() {
             self.compacting.lock().remove(&table);
             return Err(Error::NotFound("the table was dropped while it was compacted".into()));
@@ -121,9 +173,13 @@ impl Background {
         let Some(table) = state.tables.get(&table) else { return };
         let nothing = BTreeSet::new();
         let busy = version_set.busy.get(&table.id).unwrap_or(&nothing);
-        let is_left =
-            || table.version.next_work(busy).is_some() || table.version.next_full_compaction(busy).is_some();
-        if table.space.found_no_room() && !table.space.lacks_room() && is_left() {
+        let is_left = || {
+            let of_range = |range: Range| table.version.next_reclaim(busy, None, &range);
+            table.version.next_work(busy).is_some()
+                || self.next_of_whole(table, busy).is_some()
+                || self.range_of(table.id).and_then(of_range).is_some()
+        };
+        if table.space.found_no_room() && !self.versions.lacks_room(table) && is_left() {
             // Readers have let go of what there was no room beside: it is planned anew.
             self.context.env.jobs.wake();
             return;
@@ -147,38 +203,88 @@ impl Background {
 
     /// Plans for a table that is compacted. Where it grows meanwhile, what is there goes once round it, for what comes
     /// from above may leave no moment with nothing to merge; and in turns with that what exceeds its limits, or
-    /// writers would wait.
-    pub(crate) fn plan_full_compaction(
+    /// writers would wait. The round has come past its job only once that has begun.
+    pub(super) fn plan_full_compaction(
         &self,
         table: &TableState,
         busy: &BTreeSet<NodeKey>,
-    ) -> Option<Planned> {
+    ) -> (Option<Planned>, Option<Progress>) {
         let next = table.version.next_work(busy);
-        let Some(from) = self.turn_of_pass(table, next.as_ref()) else { return next };
-        let found = table.version.next_reclaim(busy, from.as_ref());
-        let found = found.map(|(plan, place)| (Planned::Job(plan), place));
+        let Some(turn) = self.turn_of_pass(table, next.as_ref()) else { return (next, None) };
+        let (range, at) = turn;
+        let found = self.find_of_pass(table, busy, &range, at);
         // Where there is no room for it, the round does not pass it by.
-        if found.as_ref().is_some_and(|(planned, _)| !self.space.has_room_for(table, planned)) {
-            return next;
+        let planned = found.plan.map(Planned::Job);
+        if planned.as_ref().is_some_and(|planned| !self.space.has_room_for(table, planned)) {
+            return (next, None);
         }
-        let waits = || table.version.round_waits(from.as_ref()) && self.versions.is_worked_on(table.id, busy);
-        let waits = found.is_none() && waits();
-        let mut compacting = self.compacting.lock();
-        let Some(pass) = compacting.get_mut(&table.id).and_then(|compaction| compaction.pass.as_mut()) else {
-            return next;
-        };
-        let Some((planned, place)) = found else {
-            pass.is_planned = !waits;
-            return next;
-        };
-        (pass.is_planned, pass.place) = (place.is_none(), place);
-        Some(planned)
+        debug_assert!(planned.is_none() || !found.is_left, "what can be done now is not waited for");
+        // What comes next may make room for the rest of a round, but for what is damaged.
+        let gets_on = || next.is_some() && self.versions.why_aside(table.id).is_none();
+        let waits = found.is_left && (self.versions.is_worked_on(table.id, busy) || gets_on());
+        let progress = Progress { at: found.at, is_planned: found.is_last && !waits };
+        if planned.is_some() {
+            return (planned, Some(progress));
+        }
+        self.advance_pass(table.id, progress);
+        (next, None)
     }
 
-    /// Whether a round of a table waits for the moment that nobody is at work on it: nothing new is to be begun.
-    pub(crate) fn round_begins(&self, table: u32) -> bool {
+    /// What the round of a table planned has begun.
+    pub(super) fn advance_pass(&self, table: u32, progress: Progress) {
+        let mut compacting = self.compacting.lock();
+        let pass = compacting.get_mut(&table).and_then(|compaction| compaction.pass.as_mut());
+        if let Some(pass) = pass {
+            (pass.at, pass.is_planned) = (progress.at, progress.is_planned);
+        }
+    }
+
+    fn find_of_pass(&self, table: &TableState, busy: &BTreeSet<NodeKey>, range: &Range, at: At) -> Found {
+        let version = &table.version;
+        let is_whole = *range == Range::all();
+        let below = match at {
+            At::Place(place) => {
+                if let Some((plan, then)) = version.next_reclaim(busy, place.as_ref(), range) {
+                    let is_end = then.is_none();
+                    let at = if is_end && !is_whole { At::Files(None) } else { At::Place(then) };
+                    return Found { plan: Some(plan), at, is_left: false, is_last: is_end && is_whole };
+                }
+                let is_left = version.round_waits(place.as_ref(), range);
+                if is_whole || is_left {
+                    return Found { plan: None, at: At::Place(place), is_left, is_last: true };
+                }
+                None
+            }
+            At::Files(below) => below,
+        };
+        let below = below.unwrap_or_else(|| self.versions.lists.next_id.load(Ordering::Relaxed));
+        let stale = stale_files(&**version, range, below);
+        let plan = version.next_rewrite_of(busy, &stale);
+        let is_last = plan.is_none();
+        Found { plan, at: At::Files(Some(below)), is_left: is_last && !stale.is_empty(), is_last }
+    }
+
+    /// Plans what is left of a compaction of all of a table.
+    pub(crate) fn next_of_whole(&self, table: &TableState, busy: &BTreeSet<NodeKey>) -> Option<Planned> {
+        match self.range_of(table.id) {
+            Some(_) => None,
+            None => table.version.next_full_compaction(busy).map(Planned::Job),
+        }
+    }
+
+    /// The range that is compacted, where that is not all of a table.
+    fn range_of(&self, table: u32) -> Option<Range> {
         let compacting = self.compacting.lock();
-        compacting.get(&table).and_then(|compaction| compaction.pass.as_ref()).is_some_and(Pass::begins)
+        let compaction = compacting.get(&table).filter(|compaction| !compaction.is_whole())?;
+        Some(compaction.range.clone())
+    }
+
+    /// Whether a round of a table waits for the moment that nobody is at work on it, as one of a range does all the time:
+    /// nothing new is to be begun.
+    pub(crate) fn round_waits(&self, table: u32) -> bool {
+        let compacting = self.compacting.lock();
+        let Some(compaction) = compacting.get(&table) else { return false };
+        compaction.pass.as_ref().is_some_and(|pass| pass.begins() || !compaction.is_whole())
     }
 
     /// Whether a compaction goes round a table: it grows.
@@ -186,19 +292,19 @@ impl Background {
         self.compacting.lock().get(&table.id).is_some_and(|compaction| compaction.is_pass_due(table))
     }
 
-    /// Where the round of a table goes on, if it grows and it is the round's turn.
-    fn turn_of_pass(&self, table: &TableState, next: Option<&Planned>) -> Option<Option<Place>> {
+    /// Of what, and where, the round of a table goes on, if there is one and it is the round's turn.
+    fn turn_of_pass(&self, table: &TableState, next: Option<&Planned>) -> Option<(Range, At)> {
         let mut compacting = self.compacting.lock();
         let compaction = compacting.get_mut(&table.id).filter(|compaction| compaction.is_pass_due(table))?;
-        let FullCompaction { asked, pass, .. } = compaction;
+        let FullCompaction { asked, pass, range, .. } = compaction;
         pass.take_if(|pass| pass.generation != table.generation);
         let (asked, generation) = (*asked, table.generation);
-        let fresh = || Pass { asked, generation, place: None, had_turn: false, is_planned: false };
+        let fresh = || Pass { asked, generation, at: At::Place(None), had_turn: false, is_planned: false };
         let pass = pass.get_or_insert_with(fresh);
         // What exceeds its limits might never leave a round the moment that it has to begin with.
         let had_turn = pass.had_turn && !pass.begins();
         pass.had_turn = next.is_none() || !(had_turn || matches!(next, Some(Planned::Edit(_))));
-        pass.had_turn.then(|| pass.place.clone())
+        pass.had_turn.then(|| (range.clone(), pass.at.clone()))
     }
 
     /// What was planned last for a table did not come in: a round begins anew.

@@ -78,6 +78,7 @@ impl Housekeeper {
             self.next_collection = now.saturating_add(LOOK_INTERVAL_MAX);
             background.collect_values();
         }
+        background.answer_readers();
         let begun = background.begin_reclaim_passes();
         let timed = self.background.versions.lock().keep_time(TIME_INTERVAL);
         begun.and(timed).and(self.give_way()).and(self.background.versions.rewrite_manifest())
@@ -162,6 +163,20 @@ fn pause_share(leaving_bytes: u64, bytes: u64) -> f64 {
 }
 
 impl Background {
+    /// Answers readers of other processes that ask for numbers, and removes what dead ones have left.
+    fn answer_readers(&self) {
+        let Some(leases) = self.versions.lists.trash.leases() else { return };
+        // Who asks holds one.
+        if leases.held().is_empty() {
+            return;
+        }
+        for reader in leases.asking() {
+            let answer = self.context.answer.get().and_then(|answer| answer());
+            // Who has no answer by then does without.
+            let _ = answer.map(|answer| leases.answer(&reader, &answer));
+        }
+    }
+
     /// Begins the rounds that are due: twice round the table, once what is in the active write buffer is in lists. Called
     /// now and then, by a machine, which must not wait.
     fn begin_reclaim_passes(&self) -> Result<()> {

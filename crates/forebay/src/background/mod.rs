@@ -182,7 +182,7 @@ impl Background {
             let Context { env, dir, .. } = &*self.context;
             let trash = &self.versions.lists.trash;
             let unused = self.writer.take_next_segment();
-            unused.iter().for_each(|segment| trash.remove(&*env.fs, names::log(dir, segment.id())));
+            unused.iter().for_each(|segment| trash.discard(&*env.fs, names::log(dir, segment.id())));
             trash.empty(&*env.fs);
         }
     }
@@ -191,6 +191,12 @@ impl Background {
     fn note_progress(&self, bytes: u64) {
         self.writer.pace.add(bytes);
         self.context.env.jobs.wake();
+    }
+
+    /// Takes what is worked through from what may be, for merges to come after it.
+    fn take_from_rate(&self, bytes: u64) {
+        self.context.metrics.background_bytes.add(bytes);
+        self.context.limit.rate().take(bytes);
     }
 
     /// Notes a machine's failure, by its name and number, and when to try again.

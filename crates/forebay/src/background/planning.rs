@@ -9,6 +9,7 @@ use forebay_env::sync::atomic::Ordering;
 use forebay_layouts::{Plan, Planned};
 
 use crate::background::Background;
+use crate::pool::Permit;
 use crate::versions::{Pending, TableState, UnderWay};
 
 /// What to plan for, once all nodes are within their limits.
@@ -29,7 +30,9 @@ pub(crate) enum NextWork {
     /// An edit, which was made as it was planned.
     Edited,
     /// A job, planned on this version of its table.
-    Job { plan: Plan, table: Arc<TableState>, under_way: UnderWay },
+    Job { plan: Plan, table: Arc<TableState>, under_way: UnderWay, permit: Permit },
+    /// A job, once others of the pool have had their turns.
+    Later,
     /// Nothing, as long as somebody is at work on the table.
     NotNow,
     /// Nothing, and nobody is at work on it.
@@ -84,26 +87,31 @@ impl Background {
             return Ok(NextWork::NotNow);
         }
         let busy = version_set.busy.entry(table).or_default();
-        let mut planned = match goal {
-            Goal::Space => self.space.plan_space(entry, busy),
-            Goal::FullCompaction => self.plan_full_compaction(entry, busy),
-            _ => entry.version.next_work(busy),
-        };
+        // How far a round comes by what is planned, once that has begun.
+        let (mut onward, mut progress) = (None, None);
+        let mut planned;
+        match goal {
+            Goal::Space => (planned, onward) = self.space.plan_space(entry, busy),
+            Goal::FullCompaction => (planned, progress) = self.plan_full_compaction(entry, busy),
+            _ => planned = entry.version.next_work(busy),
+        }
+        let mut paid = 0;
         if planned.is_none() {
-            let more = match goal {
+            planned = match goal {
                 Goal::Limits | Goal::Space => None,
-                Goal::FullCompaction => entry.version.next_full_compaction(busy),
+                Goal::FullCompaction => self.next_of_whole(entry, busy),
                 Goal::ReadCompaction => self.plan_read_compaction(entry, busy).map(|(plan, cost)| {
                     let wasted = entry.wasted_nanoseconds.fetch_sub(cost, Ordering::Relaxed);
                     debug_assert!(wasted >= cost, "lookups have paid for it: {cost} of {wasted}");
-                    plan
+                    paid = cost;
+                    Planned::Job(plan)
                 }),
             };
-            planned = more.map(Planned::Job);
         }
         let mut planned = planned.filter(|planned| self.space.has_room_for(entry, planned));
         if planned.is_none() && goal == Goal::Space {
-            // What gets most back may be more than there is room for; what is needed may be less.
+            // What gets most back may be more than there is room for, and is passed by; what is needed may be less.
+            onward.take().into_iter().for_each(|onward| self.space.advance(entry, onward));
             planned = entry.version.next_work(busy).filter(|planned| self.space.has_room_for(entry, planned));
         }
         let Some(planned) = planned else {
@@ -113,11 +121,18 @@ impl Background {
         self.context.health.set_idle(compactor, false);
         Ok(match planned {
             Planned::Job(plan) => {
+                let now = self.context.env.clock.now();
+                let Some(permit) = self.context.limit.begin_merge(compactor, now) else {
+                    entry.wasted_nanoseconds.fetch_add(paid, Ordering::Relaxed);
+                    return Ok(NextWork::Later);
+                };
                 let is_free = plan.nodes.iter().all(|node| !busy.contains(node));
                 debug_assert!(is_free, "nobody is at work on what is planned");
                 busy.extend(&plan.nodes);
+                onward.into_iter().for_each(|onward| self.space.advance(entry, onward));
+                progress.into_iter().for_each(|progress| self.advance_pass(table, progress));
                 let under_way = UnderWay::begin(&entry.space, entry.generation, plan.bytes);
-                NextWork::Job { plan, table: Arc::clone(entry), under_way }
+                NextWork::Job { plan, table: Arc::clone(entry), under_way, permit }
             }
             Planned::Edit(edit) => {
                 self.context.metrics.free_edits.add(1);

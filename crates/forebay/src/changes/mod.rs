@@ -3,76 +3,28 @@
 //!
 //! **Invariant:** the numbers of records follow each other without a gap, or there is an error that says where.
 
-use std::collections::{BTreeMap, VecDeque};
+mod change;
+mod stream;
+
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
-use forebay_base::expiry::{self, NEVER};
-use forebay_base::{Error, Kind, Record, Result, planted};
-use forebay_store::buffer::RangeDelete;
+use forebay_base::{Error, Result, planted};
 use forebay_store::log::Frames;
-use forebay_store::log::batch::Records;
 use forebay_store::log::frame::{self, Header};
+use forebay_store::manifest::Lineage;
 use forebay_store::{WriteBuffer, names};
 
 use crate::context::{Context, closed, refuse_guests};
-use crate::versions::{SegmentFile, TableState, Versions, View};
+use crate::versions::{SegmentFile, State, Versions, View};
 
-/// What one commit changed: all of it or, in a copy, nothing.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ChangeBatch {
-    /// The number of the batch's last record: what its commit returned, and where to go on from.
-    pub last_sequence: u64,
-    /// In the order in which they were given. May be empty, where all were to tables that are dropped by now.
-    pub changes: Vec<Change>,
-}
-
-/// One operation of a batch.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Change {
-    /// Its number. Numbers ascend; some belong to records that are left out.
-    pub sequence: u64,
-    /// The table's name.
-    pub table: Arc<str>,
-    /// What was done.
-    pub operation: Operation,
-}
-
-/// What was done to a key, or a range of them.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub enum Operation {
-    /// The key got a value.
-    Put {
-        /// The key.
-        key: Vec<u8>,
-        /// Its value.
-        value: Vec<u8>,
-        /// When the entry expires, in milliseconds since 1970; `None` where it never does.
-        expiry_milliseconds: Option<u64>,
-    },
-    /// The key was removed.
-    Delete {
-        /// The key.
-        key: Vec<u8>,
-    },
-    /// Something was merged into what the key has.
-    Merge {
-        /// The key.
-        key: Vec<u8>,
-        /// An operand of the table's rule or, in an aggregator's table, a state.
-        operand: Vec<u8>,
-        /// When the entry expires that it was merged into, in milliseconds since 1970; `None` where it never does.
-        expiry_milliseconds: Option<u64>,
-    },
-    /// All keys of a range were removed.
-    DeleteRange {
-        /// The first key.
-        low: Vec<u8>,
-        /// The key that the range ends before; `None` where it has no end.
-        high: Option<Vec<u8>>,
-    },
-}
+pub use change::{Change, ChangeBatch, Operation};
+use change::{Named, Names, changes_of};
+pub(crate) use stream::{
+    BatchOf, Ending, Greeting, HUNG_UP, Meeting, Message, Messages, Request, Round, STREAM, serve,
+};
+pub use stream::{ChangeStream, requested_position};
 
 /// Changes since a number, up to the moment at which they were asked for. See
 /// [`Database::changes`](crate::Database::changes).
@@ -80,7 +32,7 @@ pub enum Operation {
 /// Holds what it has not gone through yet: the files, and the write buffers of that moment. Ends behind an error.
 pub struct Changes {
     versions: Arc<Versions>,
-    tables: BTreeMap<u32, Named>,
+    tables: Names,
     sources: VecDeque<Source>,
     here: Option<Here>,
     since: u64,
@@ -96,13 +48,6 @@ pub struct Changes {
 /// A segment, and an offset in it.
 type Place = (u64, usize);
 
-/// What changes of a table are told with.
-struct Named {
-    name: Arc<str>,
-    expires: bool,
-    merges_puts: bool,
-}
-
 enum Source {
     File(u64, Arc<SegmentFile>),
     Buffer(Arc<WriteBuffer>, usize),
@@ -114,37 +59,79 @@ struct Here {
     _file: Option<Arc<SegmentFile>>,
 }
 
+/// What there is besides changes at the moment at which they are asked for.
+pub(crate) struct Moment {
+    pub(crate) state: Arc<State>,
+    pub(crate) next_table: u32,
+    pub(crate) lineage: Lineage,
+    /// The number of the last record.
+    pub(crate) last: u64,
+    /// After lower numbers than this some changes are gone.
+    pub(crate) whole_after: u64,
+    /// The number of the last rollback, and that of the oldest record that is kept.
+    pub(crate) rolled_back: u64,
+    pub(crate) oldest: u64,
+}
+
+impl Moment {
+    /// The error where some of the changes after a number are gone.
+    pub(crate) fn gone(&self, since: u64) -> Error {
+        let is_told = since < self.rolled_back && !planted::is("rollback-not-told");
+        let rolled_back = is_told.then_some(self.rolled_back);
+        Error::ChangesGone { since, oldest: self.oldest, rolled_back }
+    }
+
+    /// The error where nobody can have seen this number.
+    pub(crate) fn ahead(&self, since: u64) -> Error {
+        Error::invalid(format!(
+            "changes after {since} were asked for, but the last record has number {}; a follower that is ahead has followed \
+             another database, or has seen commits that a crash took; make its copy anew",
+            self.last
+        ))
+    }
+}
+
 /// How many records each write buffer of a view has.
 pub(crate) fn buffered_records(view: &View) -> impl Iterator<Item = u64> {
     view.buffers().map(|(buffer, bytes)| frame::records_of(&buffer.bytes()[..bytes]))
 }
 
+/// The number of the last record that a view sees, of which those up to a number are flushed.
+pub(crate) fn last_seen(flushed: u64, view: &View) -> u64 {
+    flushed + buffered_records(view).sum::<u64>()
+}
+
 impl Changes {
     /// See [`Database::changes`](crate::Database::changes).
     pub(crate) fn new(versions: &Arc<Versions>, since: u64) -> Result<Self> {
+        let (changes, moment) = Self::begin(versions, since)?;
+        match since {
+            since if since > moment.last => Err(moment.ahead(since)),
+            since if since != 0 && since < moment.whole_after => Err(moment.gone(since)),
+            _ => Ok(changes),
+        }
+    }
+
+    /// What there is of them, and what else there is at that moment: whether that is all says whoever asks.
+    pub(crate) fn begin(versions: &Arc<Versions>, since: u64) -> Result<(Self, Moment)> {
         refuse_guests()?;
         // What is held of the log, and the view, must be of one moment.
         let version_set = versions.lock();
         let view = versions.view();
         let flushed = version_set.log.flushed.1;
         let oldest = version_set.retained.values().next().map_or(flushed, |held| held.before);
-        if since != 0 && since < oldest.max(version_set.rolled_back) {
-            let is_told = since < version_set.rolled_back && !planted::is("rollback-not-told");
-            let rolled_back = is_told.then_some(version_set.rolled_back);
-            return Err(Error::ChangesGone { since, oldest: oldest + 1, rolled_back });
-        }
-        let last = versions
-            .context
-            .log
-            .as_ref()
-            .map_or_else(|| flushed + buffered_records(&view).sum::<u64>(), |log| log.last_sequence());
+        let log = versions.context.log.as_ref();
+        let last = log.map_or_else(|| last_seen(flushed, &view), |log| log.last_sequence());
         debug_assert!(last >= flushed, "what is flushed was accepted");
-        if since > last {
-            return Err(Error::invalid(format!(
-                "changes after {since} were asked for, but the last record has number {last}; a follower that is ahead has followed \
-                 another database, or has seen commits that a crash took; make its copy anew"
-            )));
-        }
+        let moment = Moment {
+            state: Arc::clone(&view.state),
+            next_table: version_set.next_table,
+            lineage: version_set.feed.lineage.clone(),
+            last,
+            whole_after: oldest.max(version_set.rolled_back),
+            rolled_back: version_set.rolled_back,
+            oldest: oldest + 1,
+        };
         // The last segment that begins at or before the first change that is wanted, and all behind it.
         let passed = match since < flushed {
             true => {
@@ -161,7 +148,7 @@ impl Changes {
             sources.iter().map(Source::segment).is_sorted_by(|one, next| one < next),
             "the log is read in the order in which it was written"
         );
-        Ok(Self {
+        let changes = Self {
             versions: Arc::clone(versions),
             tables: view.state.user_tables().map(|table| (table.id, Named::of(table))).collect(),
             sources,
@@ -171,7 +158,8 @@ impl Changes {
             flushed,
             left: (0, 0),
             broken: None,
-        })
+        };
+        Ok((changes, moment))
     }
 }
 
@@ -194,39 +182,32 @@ impl Here {
     }
 }
 
-impl Named {
-    fn of(table: &TableState) -> Self {
-        Self {
-            name: table.name.as_str().into(),
-            expires: table.options.time_to_live.is_some(),
-            merges_puts: table.rule.name().state_type().is_some(),
-        }
-    }
-
-    fn operation(&self, record: &Record<'_>) -> Operation {
-        let key = record.key.to_vec();
-        let (value, expiry) = match self.expires && record.kind != Kind::Delete {
-            true => expiry::split(record.value),
-            false => (record.value, NEVER),
-        };
-        let (value, expiry_milliseconds) = (value.to_vec(), (expiry != NEVER).then_some(expiry));
-        match record.kind {
-            Kind::Delete => Operation::Delete { key },
-            Kind::Put if !self.merges_puts => Operation::Put { key, value, expiry_milliseconds },
-            // The log has no pointers to values.
-            Kind::Put | Kind::Merge | Kind::Pointer => {
-                Operation::Merge { key, operand: value, expiry_milliseconds }
-            }
-        }
-    }
-}
-
-fn range_delete(RangeDelete { range, .. }: RangeDelete) -> Operation {
-    Operation::DeleteRange { low: range.low.key.into(), high: range.high.map(|high| high.key.into()) }
-}
-
 impl Changes {
     fn advance(&mut self) -> Result<Option<ChangeBatch>> {
+        let found = self.walk(changes_of)?;
+        debug_assert!(
+            found.iter().all(|(last, changes)| changes.last().is_none_or(|change| change.sequence <= *last)),
+            "a batch's changes have the batch's numbers"
+        );
+        Ok(found.map(|(last_sequence, changes)| ChangeBatch { last_sequence, changes }))
+    }
+
+    /// Goes on to the next batch that is wanted, with all that it has, tables included that nobody knows. `see` is shown
+    /// its header and its payload. Returns the number of its last record.
+    pub(crate) fn next_whole(&mut self, see: &mut dyn FnMut(&Header, &[u8])) -> Result<Option<u64>> {
+        let found = self.walk(|header, payload, _| {
+            see(header, payload);
+            Some(())
+        })?;
+        Ok(found.map(|(last, ())| last))
+    }
+
+    /// Goes on to the next batch that is wanted, and gives its last number and what `make` makes of it: `None` where its
+    /// payload is none.
+    fn walk<T>(
+        &mut self,
+        mut make: impl FnMut(&Header, &[u8], &Names) -> Option<T>,
+    ) -> Result<Option<(u64, T)>> {
         loop {
             let Some(here) = &mut self.here else {
                 if self.enter()? {
@@ -242,26 +223,20 @@ impl Changes {
                 return Err(self.missing(header.sequence));
             }
             let last = self.next + u64::from(header.records) - 1;
-            let mut batch = None;
+            let mut found = None;
             if last > self.since {
                 let place = here.place();
                 let Some(payload) = here.frames.payload(&header)? else {
                     self.leave();
                     continue;
                 };
-                let changes = changes_of(&header, payload, &self.tables);
                 let malformed = || damaged(&self.versions.context, place, "a frame's records are malformed");
-                let changes = changes.ok_or_else(malformed)?;
-                debug_assert!(
-                    changes.last().is_none_or(|change| change.sequence <= last),
-                    "a batch's changes have the batch's numbers"
-                );
-                batch = Some(ChangeBatch { last_sequence: last, changes });
+                found = Some((last, make(&header, payload, &self.tables).ok_or_else(malformed)?));
             }
             here.frames.pass(&header);
             (self.next, self.broken) = (last + 1, None);
-            if batch.is_some() {
-                return Ok(batch);
+            if found.is_some() {
+                return Ok(found);
             }
         }
     }
@@ -320,34 +295,6 @@ impl Changes {
             format!("records {} to {last} were kept but cannot be read", self.next),
         )
     }
-}
-
-/// What a batch changed in tables that are known. `None` where the payload is not one.
-fn changes_of(header: &Header, payload: &[u8], tables: &BTreeMap<u32, Named>) -> Option<Vec<Change>> {
-    let mut records = Records::new(payload);
-    let mut found = Vec::with_capacity(header.records as usize);
-    for (table, place, record) in records.by_ref() {
-        let named = tables.get(&table);
-        found.push((place, named.map(|named| (&named.name, named.operation(&record)))));
-    }
-    if !records.is_at_end() {
-        return None;
-    }
-    let range_deletes = records.into_range_deletes();
-    if !range_deletes.is_empty() {
-        found.extend(range_deletes.into_iter().map(|met| {
-            let named = tables.get(&met.table);
-            (met.place, named.map(|named| (&named.name, range_delete(met))))
-        }));
-        found.sort_by_key(|(place, _)| *place);
-    }
-    let numbered = (header.sequence..).zip(&mut found);
-    let changes = numbered.filter_map(|(sequence, (_, of))| {
-        let (name, operation) = of.take()?;
-        Some(Change { sequence, table: Arc::clone(name), operation })
-    });
-    let changes = changes.collect();
-    (found.len() == header.records as usize).then_some(changes)
 }
 
 impl Iterator for Changes {

@@ -7,19 +7,19 @@ mod health;
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use forebay_base::{Error, Result};
 use forebay_env::fs::GatedFs;
-use forebay_env::sync::atomic::{AtomicBool, Ordering};
+use forebay_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use forebay_env::{Env, Haste, guest};
-use forebay_store::Metrics;
 use forebay_store::buffer::ArenaPool;
 use forebay_store::log::Log;
 use forebay_store::log::recover::LogFiles;
 use forebay_store::manifest::Superblock;
 use forebay_store::salvage::Gaps;
+use forebay_store::{Lease, Metrics};
 
 use crate::options::{Buffers, Division, Options};
 use crate::pool::Limit;
@@ -55,7 +55,18 @@ pub(crate) struct Context {
     pub(crate) health: Health,
     /// Whether tables keep records in memory, which is then shared otherwise.
     pub(crate) keeps_records: AtomicBool,
+    /// Whether it takes in what another database has committed, and nothing else.
+    pub(crate) follows: AtomicBool,
+    /// Where others may write, until the database is closed.
+    pub(crate) lease: Option<Lease>,
+    /// What readers in other processes are told that ask for numbers.
+    pub(crate) answer: OnceLock<Answer>,
+    /// The number up to which records are known to survive a power loss, where they are only read.
+    pub(crate) seen_durable: AtomicU64,
 }
+
+/// The numbers of the database, as JSON; none once it is gone.
+pub(crate) type Answer = Box<dyn Fn() -> Option<Vec<u8>> + Send + Sync>;
 
 impl Context {
     /// The write buffers as they are now.
@@ -102,6 +113,17 @@ impl Context {
     /// Why nothing can be written any more, if so: a failed sync, or a background panic.
     pub(crate) fn fatal(&self) -> Option<Error> {
         self.log.as_ref().and_then(Log::poisoned).map(Error::Poisoned)
+    }
+
+    /// Refuses what only a database that takes writes of its own can do.
+    pub(crate) fn refuse_followers(&self) -> Result<()> {
+        match self.follows.load(Ordering::Acquire) {
+            false => Ok(()),
+            true => Err(Error::invalid(
+                "the database follows another one, and takes nothing else; write to that one, or promote this one: open it \
+                 as a database",
+            )),
+        }
     }
 
     /// The reason why nothing can be written any more, if there is one.

@@ -68,6 +68,9 @@ impl History {
             }
             // What is kept for its changes alone stays behind.
             snapshot.log.kept = snapshot.log.low;
+            // Opened as a database it goes its own way; as a follower, that of this one.
+            let lineage = &mut snapshot.feed.lineage;
+            lineage.is_copy |= !lineage.lines.is_empty();
             // They may be more than the manifest knows of as flushed, and so not durable yet.
             self.versions.sync_retained(&version_set.log)?;
             let needed = version_set.retained.range(snapshot.log.low.0..);
@@ -87,7 +90,9 @@ impl History {
         }
         self.values_of(&state)?.iter().try_for_each(&mut *place)?;
         files_of(fs, &state)?.iter().try_for_each(place)?;
-        log.sync_to(snapshot.log.flushed.1)?;
+        // A follower that begins with it is not ahead of this database after a crash.
+        let is_followed = !snapshot.feed.lineage.lines.is_empty();
+        log.sync_to(if is_followed { last_sequence } else { snapshot.log.flushed.1 })?;
         let id = snapshot.next_id;
         let snapshot = Snapshot { next_id: id + 1, ..snapshot };
         let manifest = Manifest::create(fs, target, id, &Edit::Snapshot(snapshot), Arc::default());

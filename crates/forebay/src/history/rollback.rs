@@ -22,6 +22,7 @@ const GENERATIONS_PER_ROLLBACK: u64 = 1 << 32;
 impl History {
     pub(crate) fn rollback(&self, name: &str) -> Result<()> {
         self.context.log()?;
+        self.versions.tell_feed()?;
         self.versions.lock().savepoint(name)?;
         if self.freeze_all(true)? {
             return Err(Error::invalid("another rollback is under way"));

@@ -13,14 +13,14 @@ use forebay_base::{Error, Result};
 use forebay_env::yield_point;
 use forebay_store::WriteBuffer;
 use forebay_store::manifest::Edit;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::context::refuse_guests;
 use crate::history::History;
 use crate::versions::{Savepoint, State, View, excess, longest};
 
 /// A savepoint, and what it costs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SavepointStats {
     /// Its name.

@@ -154,7 +154,7 @@ impl MemoryShares {
         self.share();
     }
 
-    fn share(&self) {
+    pub(super) fn share(&self) {
         if self.lent_bytes() > 0 {
             self.has_lent.store(true, Ordering::Relaxed);
             self.context.pool.release();

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use forebay_env::sync::atomic::{AtomicBool, AtomicU64};
 use forebay_env::sync::{Mutex, Rank};
 use forebay_store::Owner;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::context::Context;
 use crate::versions::Versions;
@@ -72,7 +72,7 @@ impl MemoryShares {
 }
 
 /// Memory by owner, in bytes.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Memory {
     /// The memory limit.

@@ -96,12 +96,27 @@ impl MemoryShares {
         self.follow_share();
     }
 
+    /// Tells the pool what a database holds that is only read: its share, and beside that what it cannot help to hold, as
+    /// its buffers are as long as those of whoever writes.
+    pub(crate) fn tell_held(&self) {
+        if let Some(seat) = self.context.limit.seat() {
+            let memory = Memory::of(&self.versions);
+            let held_bytes = held_bytes(&memory).max(seat.share_bytes() + memory.write_buffers);
+            seat.report(held_bytes, Wish::Fixed);
+        }
+    }
+
     /// Keeps to a share that is another one by now.
     pub(crate) fn follow_share(&self) {
+        if self.followed_bytes.load(Ordering::Relaxed) == self.context.limit.bytes() {
+            return;
+        }
+        let _one_at_a_time = self.sharing.lock();
+        // Of two at once, the one that comes later looks later.
         let now = self.context.limit.bytes();
         if self.followed_bytes.swap(now, Ordering::Relaxed) != now {
             self.context.metrics.memory.set_limit(now);
-            self.share_memory();
+            self.share();
         }
     }
 

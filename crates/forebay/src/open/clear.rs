@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use forebay_base::Result;
 use forebay_env::FileSystem;
 use forebay_layouts::DataFile;
+use forebay_store::list::Trash;
+use forebay_store::manifest::LogMark;
 use forebay_store::names;
 
 /// After this many removals the directory is synced.
@@ -54,13 +56,15 @@ impl Listing {
     }
 }
 
-/// Removes what a crash left over: what nothing durable names.
+/// Removes what a crash left over: what nothing durable names. What readers of other processes may need stays until
+/// they do not; the manifest is durable, and the trash knows how far it goes.
 pub(crate) fn clear_away(
     fs: &dyn FileSystem,
     dir: &Path,
+    trash: &Trash,
     listing: &Listing,
     live: &BTreeMap<u64, DataFile>,
-    (low, segments): (u64, &BTreeSet<u64>),
+    (mark, segments): (&LogMark, &BTreeSet<u64>),
     manifest: u64,
 ) -> Result<()> {
     let lists = listing.lists.iter().filter(|id| !live.contains_key(id)).map(|&id| names::list(dir, id));
@@ -68,17 +72,30 @@ pub(crate) fn clear_away(
     let needed: BTreeSet<u64> =
         live.values().flat_map(|file| file.value_shares()).map(|share| share.file).collect();
     let values = listing.values.iter().filter(|id| !needed.contains(id)).map(|&id| names::values(dir, id));
-    let logs = listing.logs.iter().filter(|id| !segments.contains(id));
-    let mut behind = logs.clone().filter(|&&id| id >= low);
+    let unneeded = || listing.logs.iter().filter(|id| !segments.contains(id));
+    let log_from = |least: u64, end: u64| {
+        unneeded().filter(move |id| (least..end).contains(*id)).map(|&id| names::log(dir, id))
+    };
+    let logs = log_from(0, mark.kept.0);
+    // What was folded into later segments. Once more is flushed, nothing tells it from what is kept.
+    let folded = log_from(mark.kept.0, mark.low.0);
+    let mut behind = log_from(mark.low.0, u64::MAX);
     let first = behind.next();
-    let logs = logs.filter(|&&id| id < low).chain(behind).map(|&id| names::log(dir, id));
     let manifests =
         listing.manifests.iter().filter(|&&id| id != manifest).map(|&id| names::manifest(dir, id));
     let temporary = listing.temporary.iter().map(|name| dir.join(name));
+    let named = lists.chain(trees).chain(values).chain(logs).chain(manifests);
     // Segments behind the log's end must be gone before anything numbers on from that end; and before the first of
-    // them, which has the place of what was torn. If that went before, what is left would be taken for damage.
-    remove_all(fs, dir, lists.chain(trees).chain(values).chain(logs).chain(manifests).chain(temporary))?;
-    remove_all(fs, dir, first.into_iter().map(|&id| names::log(dir, id)))
+    // them, which has the place of what was torn. If that went before, what is left would be taken for damage. No
+    // reader needs them by their names: what it has found in them, it has.
+    match trash.is_needed() {
+        true => {
+            remove_all(fs, dir, folded.chain(behind).chain(temporary))?;
+            named.for_each(|path| trash.add(path));
+        }
+        false => remove_all(fs, dir, named.chain(folded).chain(behind).chain(temporary))?,
+    }
+    remove_all(fs, dir, first.into_iter())
 }
 
 /// Removes files that may be there, durably. A few at a time: so an opening that does not come to its end, however
@@ -113,5 +130,6 @@ pub(crate) fn is_ours(name: &str) -> bool {
             | names::KEYS
             | names::KEYS_SPARE
             | names::LOCK
+            | names::READERS
     ) || names::parse(stem).is_some()
 }

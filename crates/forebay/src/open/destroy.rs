@@ -7,10 +7,10 @@ use std::path::Path;
 
 use forebay_base::{Error, Result};
 use forebay_env::{Env, FileSystem, LockMode};
-use forebay_store::names;
+use forebay_store::{leases, names};
 
 use crate::open::clear::is_ours;
-use crate::open::enter::of_path;
+use crate::open::enter::{lock, of_path};
 
 /// What an opening made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +43,9 @@ pub(crate) fn destroy(env: &Env, dir: &Path) -> Result<()> {
     if !is_there {
         return Err(no_database(fs, dir)?);
     }
-    remove_files(fs, dir)
+    let _lock = lock(env, &dir.join(names::LOCK), LockMode::Exclusive)?;
+    remove_locked(fs, dir)?;
+    remove_dir(fs, dir)
 }
 
 /// The error of a directory that is missing, or is no database.
@@ -63,8 +65,9 @@ pub(crate) fn remove_files(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
 }
 
 /// Removes what a crash has left of a database that was being destroyed.
-pub(crate) fn finish(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
-    let _lock = match fs.lock(&dir.join(names::LOCK), LockMode::Exclusive) {
+pub(crate) fn finish(env: &Env, dir: &Path) -> Result<()> {
+    let fs = &*env.fs;
+    let _lock = match lock(env, &dir.join(names::LOCK), LockMode::Exclusive) {
         // Another process has done so, and the directory went with it.
         Err(error) if error.is_not_found() && !fs.exists(dir)? => return Ok(()),
         lock => lock?,
@@ -74,8 +77,20 @@ pub(crate) fn finish(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
     if is_there(names::DESTROYED)? && !is_there(names::SUPERBLOCK)? { remove_locked(fs, dir) } else { Ok(()) }
 }
 
+/// An error where a process reads the directory.
+fn refuse_readers(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
+    match leases::held(fs, dir)?.first() {
+        Some(held) => {
+            let process = u32::try_from(held.process).ok().filter(|process| *process > 0);
+            Err(Error::Locked { path: dir.join(names::READERS), process })
+        }
+        None => Ok(()),
+    }
+}
+
 /// Removes what a directory has of a database, the file of its lock last: once that has no name, nobody is kept out.
 fn remove_locked(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
+    refuse_readers(fs, dir)?;
     let destroyed = dir.join(names::DESTROYED);
     // By one step, for which a full disk has room: what a crash leaves is known from then on, and whoever opens it
     // goes on.
@@ -91,10 +106,13 @@ fn remove_locked(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
             renamed = Some(dir.join(root));
         }
     }
-    fs.sync_dir(dir).inspect_err(|_| {
+    // A reader holds its lease before it looks for the superblock: who has found that is seen now.
+    let is_alone = refuse_readers(fs, dir).and_then(|()| fs.sync_dir(dir));
+    is_alone.inspect_err(|_| {
         // The disk may have the old name for ever, and no later sync tells of that: whoever goes on renames it anew.
         renamed.map(|root| fs.rename(&destroyed, &root));
     })?;
+    leases::remove_folder(fs, dir)?;
     let is_listed = |name: &String| is_ours(name) && name != names::DESTROYED && name != names::LOCK;
     for name in fs.list(dir)?.into_iter().filter(is_listed) {
         fs.remove(&dir.join(name))?;
@@ -223,7 +241,7 @@ mod tests {
     /// Opening said that there is no such directory, where it was to make one.
     #[test]
     fn what_another_process_has_removed_meanwhile_needs_no_removal() {
-        finish(&*Env::memory(1).fs, Path::new(DIR)).unwrap();
+        finish(&Env::memory(1), Path::new(DIR)).unwrap();
     }
 
     /// A rename may leave both names. Of a database that is whole the other one is no word.
@@ -234,7 +252,7 @@ mod tests {
         let destroyed = Path::new(DIR).join(names::DESTROYED);
         let leave = || env.fs.hard_link(&Path::new(DIR).join(names::SUPERBLOCK), &destroyed).unwrap();
         leave();
-        finish(&*env.fs, Path::new(DIR)).unwrap();
+        finish(&env, Path::new(DIR)).unwrap();
         assert!(is_whole(&env));
         assert!(!env.fs.exists(&destroyed).unwrap());
         leave();

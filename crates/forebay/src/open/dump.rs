@@ -12,7 +12,10 @@ use forebay_layouts::TableOptions;
 use forebay_store::list::{FileKind, FileMeta};
 use forebay_store::log::Frames;
 use forebay_store::log::batch::Records;
-use forebay_store::manifest::{Change, Current, Edit, LogMark, Manifest, Superblock, TableEntry};
+use forebay_store::log::frame::Whole;
+use forebay_store::manifest::{
+    Change, Current, Edit, Feed, Lineage, LogMark, Manifest, Superblock, TableEntry,
+};
 use forebay_store::names;
 use serde::Serialize;
 
@@ -62,6 +65,8 @@ pub enum DumpedEntry {
     Rollback { tables: usize },
     /// It is no earlier than this, in milliseconds since 1970.
     Clock { milliseconds: u64 },
+    /// What is said of the feed of changes: how much of the log is kept for it, and the lines of its lineage.
+    Feed { keep_bytes: u64, is_copy: bool, lines: Vec<(u64, u64)> },
     /// A commit.
     Commit { sequence: u64, records: u32, bytes: u32, watermark: u64 },
     /// A record of the commit before it.
@@ -187,7 +192,7 @@ impl Dump<'_> {
         loop {
             let at = frames.place() as u64;
             let header = frames.header()?;
-            let Some((header, payload)) = frames.whole(header)? else {
+            let Some(Whole { header, payload, .. }) = frames.whole(header)? else {
                 let reason = if frames.is_blank()? { "reserved" } else { "no sound commit" };
                 let end = DumpedEntry::End { reason, bytes_behind: bytes - at };
                 return if at == bytes { Ok(()) } else { self.show(path, at, end) };
@@ -242,9 +247,11 @@ fn entries_of(edit: Edit) -> Vec<DumpedEntry> {
         Edit::Snapshot(snapshot) => {
             let (tables, savepoints) = (snapshot.tables.len(), snapshot.savepoints.len());
             let first = DumpedEntry::Snapshot { tables, savepoints, next_id: snapshot.next_id };
+            let is_said = snapshot.feed != Feed::default();
             let kept = snapshot.savepoints.into_iter().map(|kept| savepoint(kept.name, kept.sequence));
             [first, mark(snapshot.log)]
                 .into_iter()
+                .chain(is_said.then(|| feed(snapshot.feed)))
                 .chain(kept)
                 .chain(snapshot.tables.iter().map(table))
                 .collect()
@@ -264,11 +271,17 @@ fn entries_of(edit: Edit) -> Vec<DumpedEntry> {
         Edit::Savepoint(kept) => vec![savepoint(kept.name, kept.sequence)],
         Edit::DropSavepoint(name) => vec![DumpedEntry::DropSavepoint { name }],
         Edit::Clock(milliseconds) => vec![DumpedEntry::Clock { milliseconds }],
+        Edit::Feed(said, _) => vec![feed(said)],
         Edit::Rollback(rollback) => {
             let first = DumpedEntry::Rollback { tables: rollback.tables.len() };
             [first, mark(rollback.log)].into_iter().chain(rollback.tables.iter().map(table)).collect()
         }
     }
+}
+
+fn feed(Feed { keep_bytes, lineage: Lineage { is_copy, lines, .. } }: Feed) -> DumpedEntry {
+    let lines = lines.into_iter().map(|line| (line.id, line.from)).collect();
+    DumpedEntry::Feed { keep_bytes, is_copy, lines }
 }
 
 fn savepoint(name: String, sequence: u64) -> DumpedEntry {

@@ -3,12 +3,13 @@
 use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use forebay_base::{Error, Result};
 use forebay_env::{Env, FileLock, FileSystem, LockMode};
 use forebay_store::log::frame::Secret;
 use forebay_store::manifest::{AppendError, Edit, Manifest, Snapshot, Superblock};
-use forebay_store::names;
+use forebay_store::{Lease, names};
 
 use crate::context::{begin, create_dir_durably};
 use crate::open::clear::is_ours;
@@ -18,11 +19,30 @@ use crate::options::Options;
 /// The id of a new database's manifest.
 const FIRST_MANIFEST: u64 = 1;
 
-/// Takes the lock, and makes the database if there is none and that is wanted.
-pub(crate) fn enter(env: &Env, dir: &Path, options: &Options) -> Result<(Option<FileLock>, Made)> {
+/// A reader has the lock for no longer than this, to see whether anybody writes.
+const READERS_MOMENT: Duration = Duration::from_millis(200);
+/// How long it takes until it is tried again meanwhile.
+const LOOK_INTERVAL: Duration = Duration::from_millis(2);
+
+/// What keeps others from changing or removing what is read.
+pub(crate) enum Hold {
+    Lock(FileLock),
+    /// Others may write.
+    Lease(Lease),
+    /// What is damaged has no lock.
+    Nothing,
+}
+
+/// Takes the lock, or a lease where the database is only to be read, and makes it if there is none and that is wanted.
+pub(crate) fn enter(
+    env: &Env,
+    files: &Arc<dyn FileSystem>,
+    dir: &Path,
+    options: &Options,
+) -> Result<(Hold, Made)> {
     loop {
-        match try_enter(env, dir, options).map_err(|error| of_path(&*env.fs, dir, error))? {
-            Entered::In(lock, made) => return Ok((lock, made)),
+        match try_enter(env, files, dir, options).map_err(|error| of_path(&*env.fs, dir, error))? {
+            Entered::In(hold, made) => return Ok((hold, made)),
             Entered::Destroyed => {}
         }
     }
@@ -39,13 +59,12 @@ pub(crate) fn of_path(fs: &dyn FileSystem, dir: &Path, error: Error) -> Error {
 }
 
 enum Entered {
-    /// With its lock; without one where what is damaged has none.
-    In(Option<FileLock>, Made),
+    In(Hold, Made),
     /// Somebody destroyed it between the first look and the lock.
     Destroyed,
 }
 
-fn try_enter(env: &Env, dir: &Path, options: &Options) -> Result<Entered> {
+fn try_enter(env: &Env, files: &Arc<dyn FileSystem>, dir: &Path, options: &Options) -> Result<Entered> {
     let fs = &*env.fs;
     let is_there = |name: &str| fs.exists(&dir.join(name));
     let is_database =
@@ -74,7 +93,7 @@ fn try_enter(env: &Env, dir: &Path, options: &Options) -> Result<Entered> {
             if options.read_only || !options.create_if_missing {
                 return no_database();
             }
-            finish(fs, dir)?;
+            finish(env, dir)?;
             return Ok(Entered::Destroyed);
         }
         if has_remains(&names) {
@@ -95,14 +114,14 @@ fn try_enter(env: &Env, dir: &Path, options: &Options) -> Result<Entered> {
         }
         create_dir_durably(fs, dir)?;
     }
-    let lock = match fs.lock(&dir.join(names::LOCK), mode) {
+    if exists && options.read_only && !options.salvage {
+        return enter_beside(env, files, dir, &is_database);
+    }
+    let lock = match lock(env, &dir.join(names::LOCK), mode) {
         Err(error) if error.is_not_found() && !fs.exists(dir)? => return Ok(Entered::Destroyed),
         // It may be among what is damaged, and nothing is to be made here.
-        Err(error) if options.salvage && error.is_not_found() => return Ok(Entered::In(None, Made::Nothing)),
-        Err(error) if options.read_only && error.is_not_found() => {
-            // Whoever may write makes it.
-            drop(fs.lock(&dir.join(names::LOCK), LockMode::Exclusive)?);
-            fs.lock(&dir.join(names::LOCK), mode)?
+        Err(error) if options.salvage && error.is_not_found() => {
+            return Ok(Entered::In(Hold::Nothing, Made::Nothing));
         }
         lock => lock?,
     };
@@ -114,10 +133,79 @@ fn try_enter(env: &Env, dir: &Path, options: &Options) -> Result<Entered> {
         return Ok(Entered::Destroyed);
     }
     if exists || is_there(names::SUPERBLOCK)? {
-        return Ok(Entered::In(Some(lock), Made::Nothing));
+        return Ok(Entered::In(Hold::Lock(lock), Made::Nothing));
     }
     make(env, dir, options).inspect_err(|_| drop(made.take_back(fs, dir)))?;
-    Ok(Entered::In(Some(lock), made))
+    Ok(Entered::In(Hold::Lock(lock), made))
+}
+
+/// Takes the lock. Readers that look whether somebody writes have it for a moment, which is waited for.
+pub(super) fn lock(env: &Env, path: &Path, mode: LockMode) -> Result<FileLock> {
+    let end = env.clock.now() + READERS_MOMENT;
+    loop {
+        let now = env.clock.now();
+        match env.fs.lock(path, mode) {
+            // Whatever process it names: a writer that was killed has left its number there.
+            Err(Error::Locked { .. }) if now < end && is_of_readers(env, path, mode) => {
+                env.jobs.wait_until(now + LOOK_INTERVAL, &mut || false);
+            }
+            lock => return lock,
+        }
+    }
+}
+
+/// Whether readers alone keep out who wants a lock: then one more may have it.
+fn is_of_readers(env: &Env, path: &Path, mode: LockMode) -> bool {
+    mode == LockMode::Exclusive && env.fs.lock(path, LockMode::Shared).is_ok()
+}
+
+/// Enters what was found and is only to be read.
+fn enter_beside(
+    env: &Env,
+    files: &Arc<dyn FileSystem>,
+    dir: &Path,
+    is_database: &dyn Fn() -> Result<bool>,
+) -> Result<Entered> {
+    match beside(env, files, dir) {
+        Err(error) if error.is_not_found() && !env.fs.exists(dir)? => Ok(Entered::Destroyed),
+        // Somebody destroyed it before it was held.
+        Ok(_) if !is_database()? => Ok(Entered::Destroyed),
+        held => Ok(Entered::In(held?, Made::Nothing)),
+    }
+}
+
+/// Holds what is to be read: by a lease, beside whom it may be written; where none can be written, as in a directory of
+/// others, by keeping out whoever would write.
+fn beside(env: &Env, files: &Arc<dyn FileSystem>, dir: &Path) -> Result<Hold> {
+    let (fs, path) = (&*env.fs, dir.join(names::LOCK));
+    let refused = match Lease::take(files, dir, &*env.entropy) {
+        Ok(lease) => return Ok(Hold::Lease(lease)),
+        Err(error) if error.is_too_many_files() || !fs.exists(dir)? => return Err(error),
+        Err(refused) => refused,
+    };
+    let lock = match fs.lock(&path, LockMode::Shared) {
+        Err(error) if error.is_not_found() => {
+            // Whoever may write makes it.
+            drop(fs.lock(&path, LockMode::Exclusive)?);
+            fs.lock(&path, LockMode::Shared)
+        }
+        lock => lock,
+    };
+    match (lock, refused) {
+        (Err(Error::Locked { process, .. }), Error::Io { operation, path, kind, reason }) => {
+            let who = process.map_or("another process".into(), |process| format!("process {process}"));
+            let needed = match kind {
+                ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "some hundred bytes of room for a file",
+                _ => "the right to make files",
+            };
+            let reason = format!(
+                "{reason}; {who} has the database open to write, and whoever reads beside it needs {needed} in {}",
+                dir.join(names::READERS).display()
+            );
+            Err(Error::Io { operation, path, kind, reason })
+        }
+        (lock, _) => lock.map(Hold::Lock),
+    }
 }
 
 /// Whether there is more than what making a database leaves that a crash cut short: its first manifest at the most.

@@ -3,12 +3,17 @@
 //! opening that fails leaves no more than it found, and a full disk is cleared before it is asked for room. Opening
 //! after any crash needs no flags.
 
+mod beside;
 mod clear;
 mod destroy;
 mod dump;
 mod enter;
 mod evidence;
+mod feed;
+mod found;
+mod left;
 mod read_back;
+mod refresh;
 mod reload;
 mod renewing;
 mod salvage;
@@ -17,34 +22,35 @@ mod verify;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use forebay_base::{Error, Result, planted};
 use forebay_env::fs::{BoundedFs, GatedFs};
 use forebay_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use forebay_env::{Env, FileLock, FileSystem, SteadyClock};
-use forebay_layouts::DataFile;
-use forebay_store::buffer::ArenaPool;
 use forebay_store::log::recover::{Extent, LogFiles};
 use forebay_store::log::{Log, PreparedSegment, Writes};
-use forebay_store::manifest::{AppendError, Change, Current, Edit, Manifest, Superblock};
-use forebay_store::salvage::Gaps;
-use forebay_store::{Metrics, WriteBuffer, names};
+use forebay_store::manifest::{AppendError, Change, Edit, Feed, Manifest, Superblock};
+use forebay_store::{Lease, Metrics, WriteBuffer, names};
 
-use crate::context::{CLOSED, Context, Health, unlock};
+use crate::context::{CLOSED, Context, Health};
 use crate::engine::Engine;
-use crate::options::Options;
+use crate::options::{Options, Role};
 use crate::pool::Limit;
-use crate::versions::{Replay, RetainedSegment, Retired, State, VersionSet, Versions, retained_segments};
+use crate::versions::{Replay, RetainedSegment, Retired, State, VersionSet, Versions};
 
+pub(crate) use beside::is_written;
 pub(crate) use clear::{Listing, clear_away, is_ours, remove_all};
 pub(crate) use destroy::{Made, destroy, remove_files};
 pub(crate) use dump::dump;
 pub use dump::{Dumped, DumpedEntry};
-pub(crate) use enter::enter;
 use enter::of_path;
+pub(crate) use enter::{Hold, enter};
 pub(crate) use evidence::{Evidence, live_files};
+use feed::take_up_feed;
+use found::{Found, Looking, Unlocked, look, unlocked};
 pub(crate) use read_back::{ReadBack, Reader, SURPLUS_BUFFERS, load_buffer};
+pub(crate) use refresh::Refresher;
 pub(crate) use salvage::salvage;
 pub(crate) use start::start;
 pub(crate) use verify::verify;
@@ -52,19 +58,28 @@ pub use verify::{Damage, VerifyReport};
 
 static SERIAL: AtomicU64 = AtomicU64::new(1);
 
-/// Where the database's files are, if options agree with each other: behind a gate, and few are open at a time. Its wall
-/// clock never goes back.
-fn environment(dir: &Path, options: &Options) -> Result<(Env, Arc<GatedFs>, Arc<SteadyClock>)> {
+/// Where a database is opened.
+struct Surroundings {
+    /// Its files are behind the gate, and few are open at a time. Its wall clock never goes back.
+    env: Env,
+    gate: Arc<GatedFs>,
+    clock: Arc<SteadyClock>,
+    /// Its files as they are.
+    files: Arc<dyn FileSystem>,
+}
+
+/// Those of `dir`, if options agree with each other.
+fn surroundings(dir: &Path, options: &Options) -> Result<Surroundings> {
     options.validate()?;
     let env = match &options.pool {
         Some(pool) => pool.environment(options.env.clone(), &dir.display().to_string()),
         None => options.env.clone().unwrap_or_else(Env::real),
     };
-    let gate = GatedFs::new(Arc::clone(&env.fs), CLOSED);
+    let (files, gate) = (Arc::clone(&env.fs), GatedFs::new(Arc::clone(&env.fs), CLOSED));
     let files_max = options.open_files(env.fs.process_files_max());
     let clock = Arc::new(SteadyClock::new(Arc::clone(&env.clock)));
     let env = Env { fs: BoundedFs::new(gate.clone(), files_max), clock: clock.clone(), ..env };
-    Ok((env, gate, clock))
+    Ok(Surroundings { env, gate, clock, files })
 }
 
 /// A database that was opened, and is at rest yet.
@@ -74,66 +89,84 @@ pub(crate) struct Opened {
     pub(crate) pending: VecDeque<Extent>,
     pub(crate) lock: Option<FileLock>,
     pub(crate) made: Made,
+    /// Where somebody else may write it.
+    pub(crate) refresher: Option<Refresher>,
 }
 
 /// Opens or makes the database at `dir`.
 pub(crate) fn open(dir: &Path, mut options: Options) -> Result<Opened> {
-    let (env, gate, clock) = environment(dir, &options)?;
+    let Surroundings { env, gate, clock, files } = surroundings(dir, &options)?;
     options.fit_to(env.jobs.parallelism());
     // Whatever becomes the working directory later.
     let dir = &*env.fs.absolute(dir).map_err(|error| of_path(&*env.fs, dir, error))?;
-    let (lock, made) = enter(&env, dir, &options)?;
-    debug_assert!(lock.is_some() || options.salvage, "only what is damaged may lack its lock");
+    let (hold, made) = enter(&env, &files, dir, &options)?;
+    debug_assert!(
+        !matches!(hold, Hold::Nothing) || options.salvage,
+        "only what is damaged may lack its lock"
+    );
     debug_assert!(made == Made::Nothing || options.create_if_missing, "only what was wanted is made");
-    let (engine, pending) = read(&env, gate.clone(), &clock, dir, options)
+    let (lock, lease) = match hold {
+        Hold::Lock(lock) => (Some(lock), None),
+        Hold::Lease(lease) => (None, Some(lease)),
+        Hold::Nothing => (None, None),
+    };
+    let (engine, pending, refresher) = read(&env, gate.clone(), clock, dir, options, lease)
         .inspect_err(|_| drop(made.take_back(gate.behind(), dir)))?;
-    Ok(Opened { engine, pending, lock, made })
+    Ok(Opened { engine, pending, lock, made, refresher })
 }
 
 /// Reads what the directory has, and makes what work begins with.
 fn read(
     env: &Env,
     gate: Arc<GatedFs>,
-    clock: &SteadyClock,
+    clock: Arc<SteadyClock>,
     dir: &Path,
     options: Options,
-) -> Result<(Arc<Engine>, VecDeque<Extent>)> {
-    let gaps = Arc::new(Gaps::default());
-    let superblock = superblock(&*env.fs, dir, &options, &gaps)?;
-    let (env, encryption) = unlock(env, dir, &options, &superblock)?;
-    let env = &env;
-    let limit = Limit::new(&options, dir, &env.jobs)?;
+    lease: Option<Lease>,
+) -> Result<(Arc<Engine>, VecDeque<Extent>, Option<Refresher>)> {
+    let Unlocked { superblock, env, encryption, gaps } = unlocked(env, dir, &options)?;
+    let limit = Limit::new(&options, dir, &env)?;
     let (fs, metrics) = (&*env.fs, Arc::new(Metrics::within(limit.bytes())));
-    let (closed, manifest, mut replay) = roots(env, dir, &options, &superblock, &metrics, &gaps)?;
-    clock.raise(replay.clock_milliseconds);
-    let listing = Listing::read(fs, dir)?;
-    replay.lists.next_id.store(replay.next_id.max(listing.highest_id() + 1), Ordering::Relaxed);
-
-    let keeps_records = replay.tables.values().any(|table| table.options.layout.keeps_in_memory());
-    let buffers = options.divided(limit.bytes()).buffers(keeps_records);
-    let pool = ArenaPool::new(buffers.bytes as usize, buffers.count);
-    let files = LogFiles { fs, dir, secret: superblock.log_secret, jobs: &env.jobs };
-    let reader = Reader { env, files, pool: &pool, buffers, options: &options, closed };
-    let live = live_files(&replay);
-    let mut read = read_log(&reader, &mut replay, &listing, &live, manifest.as_ref())?;
-    let retained =
-        retained_segments(&replay.lists, &listing.logs, &replay.log, &read.retained, superblock.log_secret)?;
-    read.recovered.gaps.drain(..).for_each(|gap| gaps.note(gap));
-    let (log, active, manifest) = if options.read_only {
-        (None, WriteBuffer::never_filled(), None)
+    let looking = Looking {
+        env: &env,
+        dir,
+        options: &options,
+        superblock: &superblock,
+        limit: &limit,
+        metrics: &metrics,
+        gaps: &gaps,
+        before: None,
+    };
+    let found = if lease.is_some() { beside::look_beside(&looking)? } else { look(&looking, false)? };
+    clock.raise(found.replay.clock_milliseconds);
+    let (reader, durable, keeps_records) = (found.reader(&looking), found.durable, found.keeps_records);
+    let Found { closed, manifest, mut replay, listing, live, mut read, retained, pool, .. } = found;
+    let last_sequence = read.recovered.last_sequence;
+    let (mut followed, mut log, mut active, mut owed) = (None, None, WriteBuffer::never_filled(), None);
+    let manifest = if options.read_only {
+        followed = manifest.filter(|_| lease.is_some());
+        None
     } else {
         let mut manifest = manifest.ok_or_else(|| Error::bug("a salvaged database is read-only"))?;
         let is_noted = make_manifest_durable(fs, dir, &mut manifest, closed.is_none())?;
-        clear_away(fs, dir, &listing, &live, (replay.log.low.0, &read.needs(&retained)), manifest.id())?;
+        let trash = Arc::clone(&replay.lists.trash);
+        trash.begin(manifest.place());
+        let needed = (&replay.log, &read.needs(&retained));
+        clear_away(fs, dir, &trash, &listing, &live, needed, manifest.id())?;
         superblock.keep_spare(fs, dir)?;
         take_over(&reader, &mut replay, &mut manifest, &mut read, is_noted)?;
-        let (log, active) = begin(&reader, &replay, &superblock, read.recovered.last_sequence)?;
+        owed = take_up_feed(&reader, &superblock, &mut replay, &mut manifest, last_sequence)?;
+        let (begun, first) = begin(&reader, &replay, &superblock, last_sequence)?;
+        (log, active) = (Some(begun), first);
         manifest.keep_tail();
-        (Some(log), active, Some(manifest))
+        Some(manifest)
     };
-    let (sealed, pending) = (read.buffers.into_iter().rev().collect(), read.pending);
-    let version_set = version_set_of(&replay, retained, manifest);
-    let state = State { active, sealed, tables: replay.tables, frozen: BTreeSet::new(), is_frozen: false };
+    let (sealed, pending): (Vec<_>, _) = (read.buffers.into_iter().rev().collect(), read.pending);
+    let version_set = version_set_of(&replay, retained, manifest, owed);
+    let (tables, lists, trees) = (replay.tables.clone(), replay.lists.clone(), replay.trees.clone());
+    let follow = |manifest| Refresher::new(manifest, replay, clock, sealed.clone(), last_sequence);
+    let mut refresher = followed.map(follow).transpose()?;
+    let state = State { active, sealed, tables, frozen: BTreeSet::new(), is_frozen: false };
     let context = Context {
         dir: dir.to_path_buf(),
         superblock,
@@ -146,85 +179,30 @@ fn read(
         serial: SERIAL.fetch_add(1, Ordering::Relaxed),
         closing: AtomicBool::new(false),
         keeps_records: AtomicBool::new(keeps_records),
+        follows: AtomicBool::new(options.role == Role::Follower),
         health: Health::new(options.compactors()),
-        env: env.clone(),
+        lease,
+        answer: OnceLock::new(),
+        seen_durable: AtomicU64::new(durable),
+        env,
         options,
         limit,
     };
-    let versions = Versions::new(Arc::new(context), version_set, state, replay.lists, replay.trees);
-    let engine = Arc::new(Engine::new(versions));
-    // Before any filter is read, so that none need stay in memory whole before it is made thinner.
+    let engine = Arc::new(Engine::new(Versions::new(Arc::new(context), version_set, state, lists, trees)));
+    begin_to_share(&engine);
+    // So that what is seen was the case at one moment.
+    refresher.iter_mut().try_for_each(|refresher| refresher.refresh(&engine).map(drop))?;
+    Ok((engine, pending, refresher))
+}
+
+/// Shares memory before any filter is read, so that none need stay in memory whole before it is made thinner.
+fn begin_to_share(engine: &Engine) {
     engine.memory.begin();
     engine.versions.weigh();
     engine.versions.lock().weigh_savepoints();
-    Ok((engine, pending))
-}
-
-/// What the manifest says, and the last record, if the database was closed in order. Where it is salvaged there is no
-/// manifest to go on with.
-fn roots(
-    env: &Env,
-    dir: &Path,
-    options: &Options,
-    superblock: &Superblock,
-    metrics: &Arc<Metrics>,
-    gaps: &Arc<Gaps>,
-) -> Result<(Option<u64>, Option<Manifest>, Replay)> {
-    let fs = &*env.fs;
-    let mut replay = Replay::new(env, dir, options, superblock.hash_seed, metrics);
-    if options.salvage {
-        replay.lists.salvage = Some(Arc::clone(gaps));
-        let ids = Listing::read(fs, dir)?.manifests;
-        return salvage(fs, dir, ids, &mut replay, gaps).map(|closed| (closed, None, replay));
+    if engine.context.options.read_only {
+        engine.memory.tell_held();
     }
-    let current = Current::read(fs, dir).map_err(Error::or_missing)?;
-    let opened = Manifest::open(fs, dir, &current, !options.read_only, Arc::clone(metrics));
-    let (manifest, edits) = opened.map_err(Error::or_missing)?;
-    let applied = edits.into_iter().try_for_each(|edit| replay.apply(edit)).and_then(|()| replay.finish());
-    applied.map_err(|error| error.read_from(manifest.path()))?;
-    Ok((current.closed.map(|closed| closed.last_sequence), Some(manifest), replay))
-}
-
-/// The superblock; where it is salvaged, its spare at need. Both are written by who makes the database, and never
-/// again: with another database's, all checksums of the log and all hashes of keys are other ones, and what is whole
-/// looks damaged, or is not found.
-fn superblock(fs: &dyn FileSystem, dir: &Path, options: &Options, gaps: &Gaps) -> Result<Superblock> {
-    let (path, spare_path) = (dir.join(names::SUPERBLOCK), dir.join(names::SUPERBLOCK_SPARE));
-    let spare = Superblock::read_spare(fs, dir);
-    let superblock = match Superblock::read(fs, dir) {
-        Err(error) if options.salvage && gaps.pass_over(&path, &error, None) => return spare,
-        read => read?,
-    };
-    match spare {
-        Ok(spare) if spare != superblock => {
-            let (name, reason) = (
-                names::SUPERBLOCK_SPARE,
-                "belong to two databases; move away the one that does not belong here",
-            );
-            Err(Error::corruption(&path, 0, format!("this superblock and {name} {reason}")))
-        }
-        Err(error) if options.salvage && !error.is_not_found() => {
-            gaps.pass_over(&spare_path, &error, None);
-            Ok(superblock)
-        }
-        _ => Ok(superblock),
-    }
-}
-
-/// What the log has, if nothing tells that the manifest has lost edits.
-fn read_log(
-    reader: &Reader<'_>,
-    replay: &mut Replay,
-    listing: &Listing,
-    live: &BTreeMap<u64, DataFile>,
-    manifest: Option<&Manifest>,
-) -> Result<ReadBack> {
-    let unclean = manifest.filter(|_| reader.closed.is_none());
-    let evidence = unclean.map(|manifest| Evidence { manifest, next_table: replay.next_table });
-    evidence.iter().try_for_each(|evidence| evidence.of_files(live, listing))?;
-    let read = reader.read(replay, &listing.logs_from(replay.log.low.0))?;
-    evidence.iter().try_for_each(|evidence| evidence.of_tables(read.last_table))?;
-    Ok(read)
 }
 
 /// The log, in the segment that is filled first, and the buffer of that.
@@ -302,6 +280,9 @@ fn take_over(
         replay.log.begin_at(first.id);
         let log = Edit::Change(Change { log: Some(replay.log), ..Change::default() });
         manifest.append(&log).map_err(AppendError::into_cause)?;
+        replay.lists.trash.reach(manifest.place());
+        // At once, whoever reads them: nothing tells them from what is kept once more is flushed. Who has read them has
+        // what they hold, and begins anew behind this edit.
         remove_all(fs, dir, folded.iter().map(|extent| names::log(dir, extent.id)))?;
     }
     Ok(())
@@ -312,6 +293,7 @@ fn version_set_of(
     replay: &Replay,
     retained: BTreeMap<u64, RetainedSegment>,
     manifest: Option<Manifest>,
+    owed_feed: Option<Feed>,
 ) -> VersionSet {
     let mut version_set = VersionSet {
         manifest,
@@ -326,6 +308,8 @@ fn version_set_of(
         rollbacks: 0,
         rolled_back: replay.rolled_back,
         clock_milliseconds: replay.clock_milliseconds,
+        feed: replay.feed.clone(),
+        owed_feed,
     };
     for table in replay.tables.values() {
         version_set.refer(table.version.files().into_iter().map(|file| (file, 1)).collect());

@@ -57,12 +57,14 @@ impl ReadBack {
 pub(crate) struct Reader<'a> {
     pub(crate) env: &'a Env,
     pub(crate) files: LogFiles<'a>,
-    pub(crate) pool: &'a Arc<ArenaPool>,
+    pub(crate) pool: Arc<ArenaPool>,
     pub(crate) options: &'a Options,
     /// The write buffers as they will be.
     pub(crate) buffers: Buffers,
     /// The last record, if the database was closed in order.
     pub(crate) closed: Option<u64>,
+    /// Whether somebody may be writing.
+    pub(crate) is_live: bool,
 }
 
 /// What becomes of the frames of segments that are not flushed.
@@ -160,7 +162,11 @@ impl Reader<'_> {
 
     fn bounds(&self, mark: &LogMark) -> Bounds {
         let known_durable = self.closed.unwrap_or(mark.vouched.max(mark.flushed.1));
-        let reading = if self.options.salvage { Reading::Salvage } else { Reading::Strict };
+        let reading = match self.options.salvage {
+            true => Reading::Salvage,
+            false if self.is_live => Reading::Live,
+            false => Reading::Strict,
+        };
         Bounds { before: mark.low.1, flushed: mark.flushed, known_durable, reading }
     }
 
@@ -340,6 +346,6 @@ impl<'a> Filling<'a> {
     fn end(&mut self) {
         let Some(mut open) = self.open.take() else { return };
         self.renewing.iter_mut().for_each(|renewing| renewing.ends(&mut open));
-        self.buffers.push(open.finish(self.reader.pool));
+        self.buffers.push(open.finish(&self.reader.pool));
     }
 }

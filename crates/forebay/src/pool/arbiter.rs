@@ -30,6 +30,18 @@ pub(crate) enum Wish {
     Fixed,
 }
 
+impl Wish {
+    /// Whether another one is the same but for a trifle.
+    pub(crate) fn is_about(self, other: Self) -> bool {
+        let is_trifle = |one: u64, other: u64| one.abs_diff(other) <= one.max(other) / TRIFLE_PART;
+        match (self, other) {
+            (Self::Asleep { kept_bytes: one }, Self::Asleep { kept_bytes: other })
+            | (Self::Awake { bytes: one }, Self::Awake { bytes: other }) => is_trifle(one, other),
+            (one, other) => one == other,
+        }
+    }
+}
+
 /// What is known of a database.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Claim {

@@ -4,6 +4,7 @@
 
 mod arbiter;
 mod permits;
+mod rate;
 mod seat;
 mod stats;
 
@@ -21,6 +22,7 @@ use arbiter::{Claim, SHARE_BYTES_MIN, arbitrate};
 use permits::Permits;
 
 pub(crate) use arbiter::Wish;
+pub(crate) use rate::Rate;
 pub(crate) use seat::{Limit, Permit};
 pub use stats::{PoolStats, PooledStats};
 
@@ -34,6 +36,8 @@ const READING_PART: u64 = 2;
 const OPENING_PART: u64 = 32;
 /// What one of several busy databases usually has.
 const USUAL_PART: u64 = 16;
+/// Those that only read, and give nothing back, have this part of it at most beyond the least.
+const READERS_PART: u64 = 4;
 /// What an open database takes of its share besides what is counted: counters, locks, open files, what tells of tables.
 pub(crate) const OWN_BYTES: u64 = 64 << 10;
 
@@ -73,6 +77,7 @@ pub(crate) struct Shared {
     env: OnceLock<Env>,
     seats: Mutex<Seats>,
     permits: Mutex<Permits>,
+    rate: Rate,
 }
 
 #[derive(Default)]
@@ -110,7 +115,19 @@ impl Pool {
             env: OnceLock::new(),
             seats: Mutex::ranked(Rank::Leaf, Seats::default()),
             permits: Mutex::ranked(Rank::Leaf, Permits::new(threads + 1)),
+            rate: Rate::new(0),
         })))
+    }
+
+    /// How many bytes a second background work of all databases together goes through:
+    /// [`Options::background_rate`](crate::Options::background_rate). May be changed at any time.
+    pub fn set_background_rate(&self, bytes_a_second: u64) -> Result<()> {
+        Rate::validate(bytes_a_second)?;
+        self.0.rate.set(bytes_a_second);
+        // Who waits looks anew.
+        let told: Vec<Jobs> = self.0.seats.lock().by_number.values().map(|seat| seat.jobs.clone()).collect();
+        told.iter().for_each(Jobs::wake);
+        Ok(())
     }
 
     /// Who has what, and what its threads are at.
@@ -166,16 +183,29 @@ impl Shared {
     /// A seat for one more database. What it has at first others need not give back.
     fn join(self: &Arc<Self>, label: &str, jobs: &Jobs, wish: Wish) -> Result<seat::Seat> {
         let mut seats = self.seats.lock();
-        let most = self.shares_bytes() / SHARE_BYTES_MIN;
-        if seats.by_number.len() as u64 >= most {
+        // What others can never give back: those that only read all that they have.
+        let (mut kept_bytes, mut fixed_bytes) = (0_u64, 0_u64);
+        for Taken { claim, .. } in seats.by_number.values() {
+            let is_fixed = claim.wish == Wish::Fixed;
+            let bytes = if is_fixed { claim.taken_bytes() } else { SHARE_BYTES_MIN };
+            kept_bytes = kept_bytes.saturating_add(bytes);
+            fixed_bytes = fixed_bytes.saturating_add(if is_fixed { bytes } else { 0 });
+        }
+        if kept_bytes.saturating_add(SHARE_BYTES_MIN) > self.shares_bytes() {
             return Err(Error::invalid(format!(
-                "the pool has {} bytes, which are enough for {most} databases, and as many are open; close some, or \
-                 make a larger pool",
-                self.memory_bytes
+                "the pool has {} bytes, which are enough for {} databases, and {} are open, which keep {kept_bytes}; \
+                 close some, or make a larger pool",
+                self.memory_bytes,
+                self.shares_bytes() / SHARE_BYTES_MIN,
+                seats.by_number.len()
             )));
         }
         let taken = seats.by_number.values().fold(0, |sum: u64, seat| sum + seat.claim.taken_bytes());
-        let wanted = if wish == Wish::Fixed { self.memory_bytes / USUAL_PART } else { 0 };
+        let wanted = match wish {
+            Wish::Fixed => (self.memory_bytes / USUAL_PART)
+                .min((self.memory_bytes / READERS_PART).saturating_sub(fixed_bytes)),
+            _ => 0,
+        };
         let share = wanted.min(self.shares_bytes().saturating_sub(taken)).max(SHARE_BYTES_MIN);
         let held_bytes = if wish == Wish::Fixed { share } else { OWN_BYTES };
         seats.last += 1;
@@ -190,14 +220,22 @@ impl Shared {
         let told = self.share(&mut seats, number);
         drop(seats);
         told.iter().for_each(Jobs::wake);
-        Ok(seat::Seat { pool: Arc::clone(self), number, share_bytes, urgency: seat::Urgency::start() })
+        let (urgency, asks) = (seat::Urgency::start(), AtomicU64::new(0));
+        Ok(seat::Seat { pool: Arc::clone(self), number, share_bytes, urgency, asks })
     }
 
     fn report(&self, number: u64, held_bytes: u64, wish: Wish) {
         let mut seats = self.seats.lock();
         let Some(seat) = seats.by_number.get_mut(&number) else { return };
-        (seat.claim.held_bytes, seat.claim.wish) = (held_bytes, wish);
-        let told = self.share(&mut seats, number);
+        let before = std::mem::replace(&mut seat.claim.held_bytes, held_bytes);
+        let exceeds = held_bytes.max(before) > seat.claim.share_bytes;
+        let told = if exceeds || !wish.is_about(seat.claim.wish) {
+            seat.claim.wish = wish;
+            self.share(&mut seats, number)
+        } else {
+            // Nobody gets another share by that, and there may be very many.
+            Vec::new()
+        };
         drop(seats);
         told.iter().for_each(Jobs::wake);
     }
@@ -209,8 +247,7 @@ impl Shared {
         drop(seats);
         drop(left);
         told.iter().for_each(Jobs::wake);
-        let next = self.permits.lock().leave(number);
-        self.tell(next);
+        self.decline_merge(number);
     }
 
     /// Shares anew. Returns the others that have less now, and may have to give something back.
@@ -229,11 +266,5 @@ impl Shared {
             }
         }
         told
-    }
-
-    /// Tells a database that it may begin a merge.
-    fn tell(&self, number: Option<u64>) {
-        let jobs = number.and_then(|number| Some(self.seats.lock().by_number.get(&number)?.jobs.clone()));
-        jobs.iter().for_each(Jobs::wake);
     }
 }

@@ -25,6 +25,8 @@ pub struct PoolStats {
     pub merges: usize,
     /// Databases that wait for others' merges to be done.
     pub merges_waiting: usize,
+    /// Bytes a second that background work goes through at most; 0 for no limit.
+    pub background_rate_bytes: u64,
 }
 
 /// One database of a pool.
@@ -53,6 +55,7 @@ impl PoolStats {
             Some((label, name)) => format!("{name} of {label}"),
             None => "waits".to_owned(),
         };
+        let background_rate_bytes = pool.rate.bytes();
         let permits = pool.permits.lock();
         Self {
             memory_bytes: pool.memory_bytes,
@@ -63,6 +66,7 @@ impl PoolStats {
             machines_resting: executor.resting,
             merges: permits.taken(),
             merges_waiting: permits.waiting(),
+            background_rate_bytes,
         }
     }
 }

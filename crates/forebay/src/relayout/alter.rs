@@ -3,7 +3,7 @@
 //! done anew.
 
 use forebay_base::{Error, Result};
-use forebay_layouts::{TableOptions, alter};
+use forebay_layouts::{RuleName, TableOptions, alter};
 
 use crate::context::of_table;
 use crate::relayout::Relayout;
@@ -11,11 +11,15 @@ use crate::versions::{TableState, is_being_sorted, store_for};
 
 impl Relayout {
     /// Gives a table the options that `wanted` makes of its own.
-    pub(crate) fn alter(&self, name: &str, wanted: impl FnOnce(&TableOptions) -> TableOptions) -> Result<()> {
+    pub(crate) fn alter(
+        &self,
+        name: &str,
+        wanted: impl FnOnce(&TableState) -> Result<TableOptions>,
+    ) -> Result<()> {
         let version_set = self.versions.lock();
         let state = self.versions.state();
         let table = state.table_named(name).ok_or_else(|| self.context.no_table(name))?;
-        let options = wanted(&table.options);
+        let options = wanted(table)?;
         if options == table.options {
             return Ok(());
         }
@@ -43,6 +47,13 @@ fn can_be_altered(table: &TableState, options: &TableOptions) -> Result<()> {
     if options.time_to_live.is_some() != before.time_to_live.is_some() {
         return Err(Error::invalid(
             "its values were made with time_to_live, or without it, and stay so; make another table",
+        ));
+    }
+    let merges_operands = || matches!(table.rule.name(), RuleName::Operands(_));
+    if options.time_to_live != before.time_to_live && merges_operands() {
+        return Err(Error::invalid(
+            "its operands are merged with those that end with them, so another time_to_live would begin each entry \
+             anew; leave that option out, or make another table",
         ));
     }
     if options.apart_bytes_min.is_some() != before.apart_bytes_min.is_some() {

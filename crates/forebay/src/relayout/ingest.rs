@@ -18,6 +18,7 @@ type Entries = Box<dyn Iterator<Item = Result<Entry>> + Send>;
 impl Relayout {
     /// Brings in entries whose keys ascend: all of them or, on error or in a crash, none. Returns how many.
     pub(crate) fn ingest(&self, id: u32, entries: Entries) -> Result<u64> {
+        self.context.refuse_followers()?;
         self.space.wait_for_space(id)?;
         let table = Arc::clone(self.versions.view().table(id)?);
         table.rule()?;
@@ -54,7 +55,7 @@ impl Relayout {
         self.memory.tend_filters();
         if !committed? {
             return Err(Error::invalid(format!(
-                "table `{}` got another layout meanwhile, so nothing was ingested; try again",
+                "table `{}` got another layout or other options meanwhile, so nothing was ingested; try again",
                 table.name
             )));
         }

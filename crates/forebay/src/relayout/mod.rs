@@ -62,6 +62,12 @@ impl Relayout {
         );
         version_set.append(&Edit::AlterTable(altered.entry()))?;
         self.versions.update_state(|state| state.tables.insert(Arc::clone(altered)));
+        let promised =
+            |table: &TableState| (table.options.max_space_amplification, table.options.reclaim_interval);
+        if promised(table) != promised(altered) {
+            // What stood in the way of the old bound may not stand in that of the new one.
+            altered.space.reclaim.forget();
+        }
         version_set.note_new_layout(table, altered);
         drop(version_set);
         self.memory.share_memory();

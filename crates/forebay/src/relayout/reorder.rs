@@ -53,22 +53,21 @@ impl Drop for Reordering<'_> {
 impl Relayout {
     /// Gives a table a layout of another order.
     pub(crate) fn reorder(&self, id: u32, layout: Layout, tell: Tell<'_>) -> Result<()> {
-        let options = {
+        {
             // Not held for as long as it takes: its files could not go.
             let view = self.versions.view();
             let table = view.table(id)?;
             table.rule()?;
-            let options = TableOptions { layout, ..table.options };
-            options.validate()?;
+            TableOptions { layout, ..table.options }.validate()?;
             self.begin_reorder(table)?;
-            options
-        };
+        }
         let _ends = Reordering { relayout: self, table: id };
-        self.reorder_begun(id, &options, tell)
+        self.reorder_begun(id, layout, tell)
     }
 
     fn begin_reorder(&self, table: &TableState) -> Result<()> {
         let log = self.context.log()?;
+        yield_point("rewrite is to begin");
         // Nobody is about to bring in what was ingested, and makes writers of the table go on.
         let _one_at_a_time = self.bringing_in.lock();
         if !self.versions.begin_following(table.id) {
@@ -93,13 +92,16 @@ impl Relayout {
         Ok(())
     }
 
-    fn reorder_begun(&self, id: u32, options: &TableOptions, tell: Tell<'_>) -> Result<()> {
+    fn reorder_begun(&self, id: u32, layout: Layout, tell: Tell<'_>) -> Result<()> {
         // Ranges that were deleted before are gone from the lists that are copied.
         self.writer.flush()?;
         // Nor need a flush take along what an earlier layout has left in memory.
         self.background.wait_for_files(|table| table.id == id && !table.options.layout.keeps_in_memory())?;
         let start = self.follow(id)?;
         let table = Arc::clone(start.table(id)?);
+        // Nobody alters them from here on: they are those of the version that is followed.
+        let options = &TableOptions { layout, ..table.options };
+        options.validate()?;
         let store = store_for(
             &self.versions.lists,
             &self.versions.trees,

@@ -7,16 +7,16 @@
 //!    leaf; from there on writers wait for a growing share of that work, and at the bound for all of it. Room for that
 //!    is left by 1., so it never has to wait for writers.
 //! 3. What write buffers hold by then may still come, as may a slice that is being merged: that is the allowance.
-//! 4. What snapshots and scans hold cannot be freed. Once no merge has room any more, a write gets an error that names
-//!    them.
+//! 4. What snapshots and scans hold cannot be freed, nor what readers of other processes may need. Once no merge has room
+//!    any more, a write gets an error that names them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use forebay_base::{Error, Result, planted};
+use forebay_base::{Error, Range, Result, planted};
 use forebay_env::sync::atomic::Ordering;
-use forebay_layouts::{NodeKey, Planned};
+use forebay_layouts::{NodeKey, Place, Planned};
 
 use crate::context::{COMPACT, FLUSH, closed};
 use crate::space::Space;
@@ -33,6 +33,9 @@ pub(crate) struct Room {
     /// What the files may take at any time.
     pub(crate) limit: u64,
 }
+
+/// Where a round goes on behind what it planned: `None` for the end of the table.
+pub(crate) struct Onward(Option<Place>);
 
 /// The allowance for merges, in files or nodes.
 const ALLOWED_FILES: u64 = 8;
@@ -58,11 +61,13 @@ impl Space {
         let disk = table.space.disk.bytes().saturating_sub(kept_bytes);
         let usage = table.space.reclaim.measure(&*table.version, (disk, table.space.disk.leaving_bytes()));
         let buffers = self.context.buffers();
-        let bound = (usage.live_bytes as f64 * most) as u64 + buffers.bytes;
-        let allowance = buffers.total_bytes() + ALLOWED_FILES * table.options.tree.node_bytes;
-        let (claimed, limit) = (disk + usage.unmerged_bytes, bound + allowance);
+        // Bounds and nodes may be as large as anybody likes.
+        let bound = ((usage.live_bytes as f64 * most) as u64).saturating_add(buffers.bytes);
+        let nodes_bytes = ALLOWED_FILES.saturating_mul(table.options.tree.node_bytes);
+        let allowance = buffers.total_bytes().saturating_add(nodes_bytes);
+        let (claimed, limit) = (disk + usage.unmerged_bytes, bound.saturating_add(allowance));
         debug_assert!(
-            usage.live_bytes < bound && bound < limit,
+            usage.live_bytes < bound && bound <= limit,
             "what lives is within the bound, and merges have room beyond it"
         );
         Some(Room { disk, live: usage.live_bytes, claimed, bound, limit })
@@ -73,31 +78,39 @@ impl Space {
         self.room(table).is_some_and(|room| room.pressure() > 0.0)
     }
 
-    /// Plans for a table that wants space, or a round: what moves no data, then what frees some.
-    pub(crate) fn plan_space(&self, table: &TableState, busy: &BTreeSet<NodeKey>) -> Option<Planned> {
+    /// Plans for a table that wants space, or a round: what moves no data, then what frees some. The round has come past
+    /// that only once it is told so.
+    pub(crate) fn plan_space(
+        &self,
+        table: &TableState,
+        busy: &BTreeSet<NodeKey>,
+    ) -> (Option<Planned>, Option<Onward>) {
         let next = table.version.next_work(busy);
         if matches!(next, Some(Planned::Edit(_))) {
-            return next;
+            return (next, None);
         }
-        let mut place = table.space.reclaim.place.lock();
-        let from = place.take();
-        let found = table.version.next_reclaim(busy, from.as_ref());
-        let found = found.or_else(|| from.and_then(|_| table.version.next_reclaim(busy, None)));
+        let from = table.space.reclaim.place.lock().clone();
+        let next_from = |from: Option<&Place>| table.version.next_reclaim(busy, from, &Range::all());
+        let found = next_from(from.as_ref()).or_else(|| from.as_ref().and_then(|_| next_from(None)));
         if let Some((plan, then)) = found {
-            if then.is_none() {
-                table.space.reclaim_passes.note_pass_end();
-            }
-            *place = then;
-            return Some(Planned::Job(plan));
+            return (Some(Planned::Job(plan)), Some(Onward(then)));
         }
-        drop(place);
+        *table.space.reclaim.place.lock() = None;
         if !self.versions.is_worked_on(table.id, busy) {
             table.space.reclaim_passes.note_nothing_left();
             if next.is_none() {
                 self.note_stuck(table, false);
             }
         }
-        next
+        (next, None)
+    }
+
+    /// A round has come past what it planned.
+    pub(crate) fn advance(&self, table: &TableState, Onward(then): Onward) {
+        if then.is_none() {
+            table.space.reclaim_passes.note_pass_end();
+        }
+        *table.space.reclaim.place.lock() = then;
     }
 
     /// Whether there is room for a job. While nobody holds what it frees there always is for one: it frees as much.
@@ -106,7 +119,7 @@ impl Space {
         let starves = table.space.reclaim.starves.load(Ordering::Relaxed);
         let is_alone = table.space.at_work.is_none();
         let fits =
-            self.fits(table, plan.bytes) || is_alone && (table.space.disk.held_bytes() == 0 || starves);
+            self.fits(table, plan.bytes) || is_alone && (self.versions.held_bytes(table) == 0 || starves);
         if !fits && is_alone {
             debug_assert!(table.is_bounded(), "only a bound leaves no room");
             self.note_stuck(table, true);
@@ -125,7 +138,7 @@ impl Space {
 
     /// Why what there is to do for a bounded table is not done, if so.
     pub(crate) fn refuses(&self, table: &TableState) -> Option<Error> {
-        let room = self.room(table).filter(|_| table.space.lacks_room())?;
+        let room = self.room(table).filter(|_| self.versions.lacks_room(table))?;
         Some(self.no_space(table, &room))
     }
 
@@ -141,7 +154,9 @@ impl Space {
     pub(crate) fn refuses_flush(&self) -> Option<Error> {
         let state = self.versions.state();
         let waited_for = |table: &&Arc<TableState>| table.space.reclaim.is_waited_for.load(Ordering::Relaxed);
-        let is_blamed = |table: &&Arc<TableState>| self.versions.bytes_held_by_snapshots(table.id) > 0;
+        let is_blamed = |table: &&Arc<TableState>| {
+            self.versions.bytes_held_by_snapshots(table.id) > 0 || self.versions.leased_bytes(table) > 0
+        };
         state.tables.values().filter(waited_for).filter(is_blamed).find_map(|table| self.refuses(table))
     }
 
@@ -192,7 +207,7 @@ impl Space {
             return Some(Err(closed()));
         }
         let (disk, stuck) = (&table.space.disk, table.space.stuck()?);
-        let held_bytes = disk.held_bytes();
+        let held_bytes = self.versions.held_bytes(table);
         if held_bytes > 0 && (stuck.no_room || room.claimed.saturating_sub(held_bytes) <= room.bound) {
             let is_known = !is_patient || self.versions.bytes_held_by_snapshots(id) > 0;
             return is_known.then(|| Err(self.no_space(table, &room)));
@@ -218,11 +233,19 @@ impl Space {
                 format!("snapshot {} of {} s: {} bytes", held.number, held.age_seconds, held.held_bytes)
             })
             .collect();
-        let disk = &table.space.disk;
-        let who = match snapshots.is_empty() {
-            true => "scans".to_string(),
-            false => snapshots.join(", "),
-        };
+        let leases = self.versions.lists.trash.held_by_readers(&*self.context.env.fs).into_iter();
+        let leases = leases.filter(|(_, bytes)| *bytes > 0 && self.versions.leased_bytes(table) > 0);
+        let processes = leases.map(|(held, bytes)| match held.trouble {
+            Some(trouble) => format!("a process that may be reading the database: {bytes} bytes ({trouble})"),
+            None => {
+                format!(
+                    "process {}, which reads the database: {bytes} bytes until it refreshes",
+                    held.process
+                )
+            }
+        });
+        let who: Vec<String> = snapshots.into_iter().chain(processes).collect();
+        let who = if who.is_empty() { "scans".to_string() } else { who.join(", ") };
         Error::NoSpace(format!(
             "table `{}` takes {} bytes on disk and needs {} more to merge them; its max_space_amplification of {} allows {}; \
              readers hold {} of them ({who}); drop those, and write again",
@@ -231,7 +254,7 @@ impl Space {
             room.claimed - room.disk,
             table.options.max_space_amplification.unwrap_or_default(),
             room.bound,
-            disk.held_bytes(),
+            self.versions.held_bytes(table),
         ))
     }
 

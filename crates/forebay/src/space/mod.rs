@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use forebay_env::sync::atomic::Ordering;
 use forebay_layouts::Usage;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::context::Context;
 use crate::versions::{TableState, Versions};
@@ -27,7 +27,7 @@ impl Space {
 }
 
 /// What a table's list files take on disk. Its records in write buffers and the log are not in it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct TableSpaceStats {
     /// All of them: the five that follow.

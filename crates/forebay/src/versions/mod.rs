@@ -5,6 +5,7 @@
 //! under write locks held for an assignment. The order of locks is that of [`Rank`](forebay_env::sync::Rank).
 
 mod aside;
+mod feed;
 mod followers;
 mod pins;
 mod reads;
@@ -21,7 +22,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use forebay_base::{Error, Result};
-use forebay_env::sync::atomic::{AtomicU64, Ordering};
+use forebay_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use forebay_env::sync::{Mutex, Rank, RwLock, Striped};
 use forebay_layouts::{Trees, value_use};
 use forebay_store::list::ListStore;
@@ -69,6 +70,8 @@ pub(crate) struct Versions {
     inherited_bytes: AtomicU64,
     /// Bytes of records that tables keep in memory and files do not have.
     resident_bytes: AtomicU64,
+    /// Whether something is still to be said of the feed: see [`VersionSet::owed_feed`].
+    owes_feed: AtomicBool,
 }
 
 impl Versions {
@@ -82,6 +85,7 @@ impl Versions {
         debug_assert!(state.has_buffers_in_order(), "write buffers are read back newest first");
         let state = Arc::new(state);
         Self {
+            owes_feed: AtomicBool::new(version_set.owed_feed.is_some()),
             context,
             version_set: Mutex::ranked(Rank::VersionSet, version_set),
             state: Striped::new(|| RwLock::new(Arc::clone(&state))),
@@ -164,6 +168,22 @@ impl Versions {
         self.resident_bytes.load(Ordering::Relaxed)
     }
 
+    /// Bytes of a table's files that nothing refers to any more, and that stay because somebody reads them, here or in
+    /// another process.
+    pub(crate) fn held_bytes(&self, table: &TableState) -> u64 {
+        table.space.disk.held_bytes() + self.leased_bytes(table)
+    }
+
+    /// Those that readers of other processes hold.
+    pub(crate) fn leased_bytes(&self, table: &TableState) -> u64 {
+        if self.lists.trash.is_held() { table.space.disk.leaving_bytes() } else { 0 }
+    }
+
+    /// Whether there is work for a bounded table, and no room for it. Where readers hold nothing there always is.
+    pub(crate) fn lacks_room(&self, table: &TableState) -> bool {
+        table.space.found_no_room() && self.held_bytes(table) > 0
+    }
+
     /// Notes how much waits in lists above their limits, and in memory. Call while nobody else edits.
     pub(crate) fn weigh(&self) {
         let state = self.state();
@@ -174,8 +194,7 @@ impl Versions {
         self.debt_bytes.store(debt - inherited, Ordering::Relaxed);
         let resident = || versions().filter_map(|version| version.resident());
         // What no merge can make room of is not waited for by other tables.
-        let moves =
-            |table: &&Arc<TableState>| self.why_aside(table.id).is_none() && !table.space.lacks_room();
+        let moves = |table: &&Arc<TableState>| self.why_aside(table.id).is_none() && !self.lacks_room(table);
         let moving = state.tables.values().filter(moves).filter_map(|table| table.version.resident());
         let used_bytes = moving.map(|resident| resident.bytes).sum();
         self.lists.resident.used_bytes.store(used_bytes, Ordering::Relaxed);

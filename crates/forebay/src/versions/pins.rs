@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use forebay_layouts::DataFile;
 use forebay_store::{ValueFile, WriteBuffer};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::versions::{State, Versions};
 
@@ -40,7 +40,7 @@ pub(crate) struct Pin {
 }
 
 /// A snapshot that is held.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SnapshotStats {
     /// As [`Snapshot::number`](crate::Snapshot::number).

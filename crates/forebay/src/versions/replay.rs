@@ -1,5 +1,7 @@
 //! Replaying the manifest: its edits, applied one after the other by the same functions as in live work.
 
+mod read_on;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -11,8 +13,8 @@ use forebay_env::Env;
 use forebay_env::fs::Opener;
 use forebay_layouts::{DataFile, Store, TableOptions, Trees};
 use forebay_store::list::{FileMeta, FilterLevel, ListOptions, ListStore, ResidentLimit, Trash};
-use forebay_store::manifest::{self, Change, Edit, LogMark, TableEntry};
-use forebay_store::{Metrics, PageCache, ValueFiles};
+use forebay_store::manifest::{self, Change, Edit, Feed, LogMark, TableEntry};
+use forebay_store::{Leases, Metrics, PageCache, ValueFiles};
 
 use crate::options::Options;
 use crate::options::RESIDENT_BUFFERS_MAX;
@@ -36,13 +38,20 @@ pub(crate) struct Replay {
     pub(crate) rolled_back: u64,
     /// It is no earlier than this, in milliseconds since 1970.
     pub(crate) clock_milliseconds: u64,
+    pub(crate) feed: Feed,
     pub(crate) next_table: u32,
     pub(crate) next_id: u64,
+    /// How many parts more or fewer refer to files, where somebody reads on.
+    counted: Option<Vec<(DataFile, i32)>>,
 }
 
 impl Replay {
     pub(crate) fn new(env: &Env, dir: &Path, options: &Options, seed: u64, metrics: &Arc<Metrics>) -> Self {
-        let trash = Arc::new(Trash::of(Opener::new(&*env.fs, dir)));
+        let opener = Opener::new(&*env.fs, dir);
+        let trash = Arc::new(match options.read_only {
+            true => Trash::of_reader(opener),
+            false => Trash::of(opener, Leases::new(&env.fs, dir)),
+        });
         let lists = ListStore {
             values: ValueFiles::new(&env.fs, dir, &trash, metrics),
             fs: Arc::clone(&env.fs),
@@ -78,8 +87,10 @@ impl Replay {
             log: LogMark::default(),
             rolled_back: 0,
             clock_milliseconds: 0,
+            feed: Feed::default(),
             next_table: 1,
             next_id: 1,
+            counted: None,
         }
     }
 
@@ -89,6 +100,7 @@ impl Replay {
                 self.log = snapshot.log;
                 self.rolled_back = snapshot.rolled_back;
                 self.clock_milliseconds = snapshot.clock_milliseconds;
+                self.feed = snapshot.feed;
                 self.next_table = snapshot.next_table;
                 self.next_id = snapshot.next_id;
                 snapshot.savepoints.into_iter().for_each(|kept| self.keep(kept));
@@ -116,6 +128,11 @@ impl Replay {
             Edit::Change(change) => self.change(change),
             Edit::Clock(milliseconds) => {
                 self.clock_milliseconds = self.clock_milliseconds.max(milliseconds);
+                Ok(())
+            }
+            Edit::Feed(feed, next_table) => {
+                self.feed = feed;
+                self.next_table = self.next_table.max(next_table);
                 Ok(())
             }
         }
@@ -183,12 +200,17 @@ impl Replay {
         for (id, meta) in change.files {
             self.use_up(&meta);
             if let Some(table) = self.tables.get(&id) {
-                self.files.insert(meta.id, table.version.named(meta));
+                // Where it is read again it is the same object: who counts references to it knows that one.
+                let known = self.files.get(&meta.id).filter(|file| file.meta() == meta).cloned();
+                self.files.insert(meta.id, known.unwrap_or_else(|| table.version.named(meta)));
             }
         }
         for (id, edit) in change.edits {
             if let Some(table) = self.tables.get(&id) {
                 let applied = table.version.apply(&edit, &|file| self.files.get(&file).cloned())?;
+                self.counted
+                    .iter_mut()
+                    .for_each(|counted| counted.extend(applied.references.iter().cloned()));
                 self.tables.replace(id, |table| table.with_version(applied.version));
             }
         }

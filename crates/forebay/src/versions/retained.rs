@@ -5,6 +5,7 @@
 //!
 //! **Invariant:** a segment's file stays what it is for as long as somebody reads it.
 
+use std::cell::LazyCell;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use std::sync::Arc;
 use forebay_base::{Result, planted};
 use forebay_env::Access;
 use forebay_env::sync::atomic::{AtomicBool, Ordering};
-use forebay_store::list::{ListStore, ResidentLimit, Trash};
+use forebay_store::list::{ListStore, ResidentLimit, Strangers, Trash};
 use forebay_store::log::Frames;
 use forebay_store::log::frame::Secret;
 use forebay_store::log::recover::Extent;
@@ -147,7 +148,7 @@ impl Versions {
         let mut version_set = self.lock();
         // What was in memory may have expired since, and then nothing came of reading it.
         let first_needed = self.state().first_needed();
-        let log = version_set.log_after(first_needed, None, self.context.options.keep_changes_bytes);
+        let log = version_set.log_after(first_needed, None, version_set.feed.keep_bytes);
         if log.kept > version_set.log.kept || log.low > version_set.log.low {
             version_set.append(&Edit::Change(Change { log: Some(log), ..Change::default() }))?;
             version_set.retain_segments(log, None);
@@ -158,7 +159,12 @@ impl Versions {
     /// Keeps one retired log segment for recycling and removes the others; all where somebody may still read what it
     /// held.
     pub(crate) fn retire_segment(&self, segment: u64) {
-        let surplus = match self.erases_old_log() || self.lists.trash.has_strangers() {
+        self.retire_beside(&self.lists.trash.strangers(), segment);
+    }
+
+    /// The same, where it was looked who is there after the manifest had let it go.
+    fn retire_beside(&self, strangers: &Strangers, segment: u64) {
+        let surplus = match self.erases_old_log() || strangers.is_any() {
             false => {
                 let other = self.spare_segment.lock().replace(segment);
                 debug_assert_ne!(other, Some(segment), "a segment is retired once");
@@ -168,13 +174,13 @@ impl Versions {
         };
         if let Some(surplus) = surplus {
             let path = names::log(&self.context.dir, surplus);
-            self.lists.trash.remove(&*self.context.env.fs, path);
+            self.lists.trash.remove_beside(strangers, &*self.context.env.fs, path);
         }
     }
 
     /// Gives back what a segment that stays has reserved and not used. If that cannot be done now, it goes with the file.
     pub(crate) fn give_back_reserve(&self, segment: u64, bytes: u64) {
-        if !self.lists.trash.has_strangers() {
+        if !self.lists.trash.strangers().is_any() {
             let path = names::log(&self.context.dir, segment);
             let file = self.context.env.fs.open(&path, Access::Buffered);
             let _ = file.and_then(|file| file.set_len(bytes));
@@ -218,7 +224,7 @@ impl VersionSetGuard<'_> {
         if let Some(buffer) = flushed {
             let (segment, bytes) = (buffer.segment(), buffer.len() as u64);
             let retained = RetainedSegment::new(lists, segment, self.log.flushed.1, bytes);
-            let is_kept = context.options.keep_changes_bytes > 0 && segment >= log.kept.0;
+            let is_kept = self.feed.keep_bytes > 0 && segment >= log.kept.0;
             if is_kept {
                 self.versions.give_back_reserve(segment, bytes);
             }
@@ -231,12 +237,13 @@ impl VersionSetGuard<'_> {
         self.set.log = log;
         let written_to = context.log.as_ref().and_then(|log_of| log_of.forget(log.kept));
         let staying = self.retained.split_off(&log.kept.0);
+        let strangers = LazyCell::new(|| lists.trash.strangers());
         for (segment, retained) in std::mem::replace(&mut self.retained, staying) {
             match Arc::try_unwrap(retained.file) {
                 Ok(unread) if written_to == Some(segment) => {
-                    lists.trash.remove(&*lists.fs, unread.path.clone())
+                    lists.trash.remove_beside(&strangers, &*lists.fs, unread.path.clone())
                 }
-                Ok(_nobody_reads) => self.versions.retire_segment(segment),
+                Ok(_nobody_reads) => self.versions.retire_beside(&strangers, segment),
                 Err(read) => read.is_retired.store(true, Ordering::Release),
             }
         }

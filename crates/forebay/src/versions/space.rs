@@ -156,11 +156,6 @@ impl TableSpace {
         stuck.filter(|stuck| stuck.disk_bytes == self.disk.bytes())
     }
 
-    /// Whether there is work for a bounded table, and no room for it. Where readers hold nothing there always is.
-    pub(crate) fn lacks_room(&self) -> bool {
-        self.found_no_room() && self.disk.held_bytes() > 0
-    }
-
     /// Whether there was no room for work when it was planned last. Readers may have let go of what they held since.
     pub(crate) fn found_no_room(&self) -> bool {
         self.stuck().is_some_and(|stuck| stuck.no_room)
@@ -220,9 +215,12 @@ struct ReclaimPass {
 }
 
 impl ReclaimPasses {
-    /// Whether a round is due that comes every half of an interval.
+    /// Whether a round is due that comes every half of an interval, which may have become a shorter one.
     pub(crate) fn is_due(&self, now: Duration, interval: Duration) -> bool {
-        now >= *self.0.lock().next.get_or_insert(now.saturating_add(interval / 2))
+        let (mut pass, latest) = (self.0.lock(), now.saturating_add(interval / 2));
+        let next = pass.next.map_or(latest, |next| next.min(latest));
+        pass.next = Some(next);
+        now >= next
     }
 
     /// Begins a round, twice round the table, once the buffer of a segment is in lists. The next one comes at `next`.

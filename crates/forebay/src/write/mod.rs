@@ -9,6 +9,7 @@
 //!    soft limit, then in proportion; and once the last free buffer is being filled, no faster than the oldest is
 //!    emptied. So there is no cliff.
 
+mod followed;
 mod pace;
 mod rotation;
 
@@ -88,6 +89,8 @@ impl Writer {
         if self.context.is_closing() {
             return Err(closed());
         }
+        self.context.refuse_followers()?;
+        self.versions.tell_feed()?;
         if payload.records() == 0 {
             // There is nothing to write. What was written before is made as durable as asked.
             let is_planted = planted::is("empty-batch-not-durable");
@@ -120,6 +123,13 @@ impl Writer {
         };
         debug_assert!(sequence >= payload.records() as u64, "each record has a number");
         yield_point("write is committed");
+        self.note(payload, &bounded);
+        self.context.metrics.commit_latency.record(self.context.env.clock.now().saturating_sub(started));
+        Ok(sequence)
+    }
+
+    /// Counts a batch that is in the log, and slows whoever brought it.
+    fn note(&self, payload: &Payload, bounded: &[u32]) {
         self.context.metrics.user_records.add(payload.records() as u64);
         self.context.metrics.user_bytes.add(payload.user_bytes());
         if self.memory.is_idle() {
@@ -127,8 +137,6 @@ impl Writer {
         }
         let bytes = payload.bytes().len() as u64;
         self.pay(bytes, bounded.iter().map(|id| self.space.owed_for_space(*id, bytes)).sum());
-        self.context.metrics.commit_latency.record(self.context.env.clock.now().saturating_sub(started));
-        Ok(sequence)
     }
 
     /// The tables of a batch whose space is bounded.

@@ -10,25 +10,41 @@ use forebay_store::log::{PrepareError, PreparedSegment, SegmentFile};
 use crate::context::{Context, FLUSH, closed};
 use crate::write::Writer;
 
+/// What becomes of who wants to seal a buffer where all are full.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum WhenFull {
+    Waits,
+    /// A machine, which must not wait.
+    GoesBack,
+}
+
 impl Writer {
     /// Seals the active buffer, if it still is `segment`, and takes the next.
     pub(crate) fn rotate(&self, segment: u64, bytes_min: usize) -> Result<()> {
         // Before anything is waited for.
         self.context.log()?;
         let one_at_a_time = self.rotating.lock();
-        self.rotate_alone(one_at_a_time, segment, bytes_min)
+        self.rotate_alone(one_at_a_time, segment, bytes_min, WhenFull::Waits)
     }
 
     /// The same for a machine, which must not wait: does nothing where somebody else seals a buffer, or where all are
     /// full. Whoever holds that lock may wait for background work.
     pub(crate) fn try_rotate(&self, segment: u64) -> Result<()> {
         match self.rotating.try_lock() {
-            Some(one_at_a_time) if self.has_room() => self.rotate_alone(one_at_a_time, segment, 0),
+            Some(one_at_a_time) if self.has_room() => {
+                self.rotate_alone(one_at_a_time, segment, 0, WhenFull::GoesBack)
+            }
             _ => Ok(()),
         }
     }
 
-    fn rotate_alone(&self, one_at_a_time: MutexGuard<'_, ()>, segment: u64, bytes_min: usize) -> Result<()> {
+    fn rotate_alone(
+        &self,
+        one_at_a_time: MutexGuard<'_, ()>,
+        segment: u64,
+        bytes_min: usize,
+        when_full: WhenFull,
+    ) -> Result<()> {
         let log = self.context.log()?;
         if log.active_segment() != segment {
             return Ok(());
@@ -40,7 +56,11 @@ impl Writer {
         self.memory.take_back();
         // In a pool: for what is written now, and for what comes.
         self.memory.report();
-        self.make_room()?;
+        // After that: there may be fewer buffers by now.
+        match when_full {
+            WhenFull::GoesBack if !self.has_room() => return Ok(()),
+            _ => self.make_room()?,
+        }
         debug_assert!(self.has_room(), "nobody else seals a buffer, so there is room once it was seen");
         let ready = self.next_segment.lock().take();
         let file = ready.map_or_else(|| self.new_segment(bytes_min), Ok)?;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use forebay::{Codec, Database, Error, Layout, Options, Table};
 use forebay_env::fs::{CrashFs, MemoryFs};
 use forebay_env::{Env, Rng};
-use forebay_testkit::ordered_layouts;
+use forebay_testkit::{Suffix, ordered_layouts};
 
 fn open(env: &Env) -> Database {
     let options = Options::default().memory_limit(1 << 20).write_buffer(16 << 10).env(env.clone());
@@ -143,6 +143,45 @@ fn a_bound_and_an_interval_come_and_go() {
     assert_eq!(told(), (None, None));
 }
 
+/// It was so large that it had become none at all, and writers waited for ever.
+#[test]
+fn a_bound_may_be_as_large_as_numbers_go() {
+    let db = open(&Env::simulated(MemoryFs::new(), 1));
+    let table = db.table("t").open().unwrap();
+    let mut model = Model::new();
+    write(&table, &mut model, &mut Rng::new(1));
+    let _held = db.snapshot();
+    db.table("t").max_space_amplification(f64::MAX).node_bytes(u64::MAX).alter().unwrap();
+    write(&table, &mut model, &mut Rng::new(2));
+    table.compact().unwrap();
+    assert_same(&table, &model, "under a bound of all bytes");
+}
+
+/// What was deleted went with the next round of the old interval.
+#[test]
+fn a_shorter_interval_counts_at_once() {
+    let env = Env::simulated(MemoryFs::new(), 1);
+    let db = open(&env);
+    // One that merges nothing by itself.
+    let lazy = || db.table("t").layout(Layout::no_merge());
+    let table = lazy().reclaim_interval(Duration::from_secs(1 << 20)).open().unwrap();
+    write(&table, &mut Model::new(), &mut Rng::new(1));
+    table.compact().unwrap();
+    table.iter().unwrap().for_each(|entry| table.delete(entry.unwrap().0).unwrap());
+    db.flush().unwrap();
+    let pass_seconds = |seconds| {
+        for _ in 0..seconds {
+            env.jobs.advance(Duration::from_secs(1));
+            env.jobs.step_some(3_000);
+        }
+    };
+    pass_seconds(20);
+    assert!(db.stats().list_records > 0, "the interval is long");
+    lazy().reclaim_interval(Duration::from_secs(10)).alter().unwrap();
+    pass_seconds(20);
+    assert_eq!(db.stats().list_records, 0, "nothing is left of what was deleted");
+}
+
 #[test]
 fn what_older_records_could_not_be_read_with_is_refused() {
     let db = open(&Env::simulated(MemoryFs::new(), 1));
@@ -161,6 +200,11 @@ fn what_older_records_could_not_be_read_with_is_refused() {
     refused(db.table("apart").max_space_amplification(2.0).alter(), &["`apart`", "values_apart"]);
     refused(db.table("jungle").filter_bits_per_key(3).alter(), &["`jungle`", "filter_bits_per_key"]);
     refused(db.table("plain").layout(Layout::leveling(4)).alter(), &["`plain`", "set_layout"]);
+    let merging = || db.table("merging").merge_rule(Suffix).time_to_live(second);
+    let _merging = merging().open().unwrap();
+    refused(db.table("merging").time_to_live(2 * second).alter(), &["`merging`", "time_to_live", "operands"]);
+    merging().codec(Codec::Lz4).alter().unwrap();
+    refused(db.table("plain").merge_rule(Suffix).alter(), &["`plain`", "rule"]);
     refused(db.table("plain").fan_out(0).alter(), &["`plain`", "fan_out"]);
     refused(db.table("plain").compaction_filter(|_, _| forebay::Keep::Keep).alter(), &["filter"]);
     refused(db.table("").codec(Codec::Lz4).alter(), &["name"]);

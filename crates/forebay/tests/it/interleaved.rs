@@ -74,6 +74,41 @@ fn nobody_is_told_that_a_rule_is_missing_once_it_is_there() {
     }
 }
 
+/// A change of order had read the options before anybody saw that it was under way, and put them back.
+#[test]
+fn options_that_are_acknowledged_stay_beside_a_change_of_order() {
+    let (mut told, mut refused) = (0, 0);
+    for seed in 0..40 {
+        let env = Env::memory(seed);
+        let db = open(&env);
+        let table = db.table("t").layout(Layout::leveling(4)).open().unwrap();
+        (0..20).for_each(|number| write(&table, number));
+        env.jobs.interleave(seed);
+        let sorting = env.jobs.fork("sorting", move || {
+            for _ in 0..3 {
+                table.set_layout(Layout::wb_tree()).unwrap();
+                table.set_layout(Layout::leveling(4)).unwrap();
+            }
+        });
+        let mut bits = db.describe().tables[0].filter_bits_per_key;
+        for asked in 1..20 {
+            env.jobs.step_some(seed as usize % 7);
+            match db.table("t").filter_bits_per_key(asked).alter() {
+                Ok(()) => (bits, told) = (asked, told + 1),
+                Err(error) => {
+                    assert!(error.to_string().contains("sorted"), "{error}");
+                    refused += 1;
+                }
+            }
+            assert_eq!(db.describe().tables[0].filter_bits_per_key, bits, "seed {seed}");
+        }
+        sorting.join();
+        assert_eq!(db.describe().tables[0].filter_bits_per_key, bits, "seed {seed}: in the end");
+        db.close().unwrap();
+    }
+    assert!(told > 0 && refused > 0, "{told} told, {refused} refused");
+}
+
 /// Whoever is told of progress may panic. The table is as it was, and nothing thinks that it is still being sorted.
 #[test]
 fn a_rewrite_whose_user_panics_is_over() {

@@ -3,10 +3,12 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use forebay::{Batch, Database, Durability, Error, Options, Pool, Table};
+use forebay::{Batch, Database, Durability, Error, MergeRule, Options, Pool, Table};
 use forebay_env::fs::MemoryFs;
+use forebay_env::sync::Mutex;
 use forebay_env::{Env, Rng};
 
 const MIB: u64 = 1 << 20;
@@ -241,6 +243,113 @@ fn logs_are_read_back_without_more_memory_than_there_is() {
         let table = db.table("t").open().unwrap();
         assert_eq!(table.iter().unwrap().count(), 60_000);
     }
+}
+
+/// It began with the least memory, and what its log had was written anew in segments of 64 KiB, each of which was flushed
+/// before the opening was over.
+#[test]
+fn a_long_log_is_read_back_as_it_is_where_there_is_memory() {
+    let env = Env::memory(10);
+    let pool = Pool::new(64 * MIB, 2).unwrap();
+    let db = open(&pool, &env, 0);
+    let table = db.table("t").open().unwrap();
+    let mut records = 0;
+    while db.stats().unlisted_bytes < 6 * MIB {
+        load(&[(&db, table.clone())], 1000, records);
+        records += 1000;
+    }
+    let unlisted = db.stats().unlisted_records;
+    db.close().unwrap();
+    let db = open(&pool, &env, 0);
+    let stats = db.stats();
+    assert_eq!(stats.unlisted_records, unlisted);
+    assert!(stats.jobs_done.values().sum::<u64>() == 0, "{:?}", stats.jobs_done);
+    let seconds = |count: u64| {
+        for _ in 0..10 * count {
+            env.jobs.advance(Duration::from_millis(100));
+            env.jobs.step_some(10_000);
+        }
+    };
+    // Another one that wants it gets it.
+    let other = open(&pool, &env, 1);
+    let other = (&other, other.table("t").open().unwrap());
+    (0..5).for_each(|round| {
+        load(std::slice::from_ref(&other), 50_000, round);
+        seconds(1);
+    });
+    let shares = pool.stats().databases;
+    assert!(shares[0].share_bytes < 4 * MIB && shares[1].share_bytes > 30 * MIB, "{shares:?}");
+}
+
+/// Those that are opened for reading only give nothing back: what they hold is counted, and is a part of all.
+#[test]
+fn who_only_reads_leaves_most_of_the_memory_to_others() {
+    const READERS: u64 = 12;
+    let env = Env::memory(11);
+    for number in 0..READERS as usize {
+        let alone = Options::default().memory_limit(64 * MIB).env(env.clone());
+        let db = Database::open(format!("/stores/{number}"), alone).unwrap();
+        load(&[(&db, db.table("t").open().unwrap())], 10_000, 1);
+        db.close().unwrap();
+    }
+    let pool = Pool::new(64 * MIB, 2).unwrap();
+    let read_only = |number| {
+        let options = Options::default().pool(&pool).env(env.clone()).read_only(true);
+        Database::open(format!("/stores/{number}"), options).unwrap()
+    };
+    let readers: Vec<Database> = (0..READERS).map(read_only).collect();
+    let stats = pool.stats();
+    let shares: u64 = stats.databases.iter().map(|database| database.share_bytes).sum();
+    assert!(shares <= 16 * MIB + READERS * (256 << 10), "{stats:?}");
+    let buffers: u64 = readers.iter().map(|db| db.stats().memory.write_buffers).sum();
+    assert!(buffers > 10 * MIB && stats.taken_bytes >= shares + buffers, "{buffers}: {stats:?}");
+    for db in &readers {
+        assert_eq!(db.table("t").open().unwrap().iter().unwrap().count(), 10_000);
+    }
+}
+
+/// A rule that has a database of its own, and waits where it is asked.
+struct Holds {
+    _other: Database,
+    asked: Mutex<Sender<()>>,
+    goes_on: Mutex<Receiver<()>>,
+}
+
+impl MergeRule for Holds {
+    fn name(&self) -> &str {
+        "holds/1"
+    }
+    fn merge(&self, _: &[u8], newer: &[u8], _: &[u8], out: &mut Vec<u8>) {
+        self.asked.lock().send(()).unwrap();
+        self.goes_on.lock().recv().unwrap();
+        out.extend_from_slice(newer);
+    }
+}
+
+/// A flush of one drops what holds the other one, on the only thread that flushes: to close that takes a flush's turn.
+#[test]
+fn a_database_that_another_one_of_its_pool_lets_go_of_is_closed() {
+    let (pool, env) = (Pool::new(16 * MIB, 1).unwrap(), threads());
+    let (one, _other) = (open(&pool, &env, 1), open(&pool, &env, 2));
+    let ((asked, is_asked), (go, goes_on)) = (channel(), channel());
+    let rule = Holds { _other, asked: Mutex::new(asked), goes_on: Mutex::new(goes_on) };
+    let table = one.table("t").merge_rule(rule).open().unwrap();
+    (0..2).for_each(|operand| table.merge(b"key", [operand]).unwrap());
+    std::thread::scope(|scope| {
+        let flushes = scope.spawn(|| one.flush().unwrap());
+        is_asked.recv().unwrap();
+        one.drop_table("t").unwrap();
+        drop(table);
+        go.send(()).unwrap();
+        flushes.join().unwrap();
+    });
+    let open_again = || {
+        Database::open("/stores/2", Options::default().pool(&pool).env(env.clone()))
+            .inspect_err(|_| std::thread::yield_now())
+    };
+    let other = std::iter::repeat_with(open_again).find_map(Result::ok).unwrap();
+    other.close().unwrap();
+    one.close().unwrap();
 }
 
 /// Threads and files in memory: many users of many databases at once, which are opened and closed beside.

@@ -12,7 +12,8 @@ use forebay_env::{FileSystem, Rng};
 use forebay_store::list::{FileKind, FileMeta};
 use forebay_store::log::frame::Secret;
 use forebay_store::manifest::{
-    Change, Current, Edit, KeyFile, LogMark, Manifest, Rollback, Savepoint, Snapshot, Superblock, TableEntry,
+    Change, Current, Edit, Feed, KeyFile, Lineage, LogMark, Manifest, Rollback, Savepoint, Snapshot,
+    Superblock, TableEntry,
 };
 use forebay_store::names;
 use forebay_store::values::ValueShare;
@@ -186,19 +187,28 @@ fn snapshot(rng: &mut Rng) -> Snapshot {
         log: mark(rng),
         rolled_back: rng.below(3) * 500,
         clock_milliseconds: rng.below(3) * (1 << 40),
+        feed: feed(rng),
         tables: tables(rng),
         savepoints: (0..rng.below(2)).map(|_| savepoint(rng)).collect(),
     }
 }
 
+fn feed(rng: &mut Rng) -> Feed {
+    let (is_copy, is_whole) = (rng.chance(50), rng.chance(50));
+    let mut lineage = Lineage { database: rng.below(3), is_copy, is_whole, lines: Vec::new() };
+    (0..rng.below(4)).for_each(|id| lineage.begin(id, rng.below(1000)));
+    Feed { keep_bytes: rng.below(3) << 20, lineage }
+}
+
 fn edit(rng: &mut Rng) -> Edit {
-    match rng.index(9) {
-        8 => Edit::Clock(rng.below(1 << 41)),
+    match rng.index(10) {
+        9 => Edit::Clock(rng.below(1 << 41)),
         0 => Edit::CreateTable(table(rng)),
         1 => Edit::DropTable(rng.below(99) as u32),
         2 => Edit::AlterTable(table(rng)),
         3 => Edit::Savepoint(savepoint(rng)),
         4 => Edit::DropSavepoint("day 1".into()),
+        6 => Edit::Feed(feed(rng), rng.below(99) as u32),
         5 => Edit::Rollback(Rollback { log: mark(rng), tables: tables(rng) }),
         _ => Edit::Change(Change {
             files: (0..rng.below(4)).map(|_| (rng.below(9) as u32, file(rng))).collect(),

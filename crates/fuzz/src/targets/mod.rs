@@ -3,6 +3,7 @@
 pub(crate) mod aggregators;
 pub(crate) mod buffer_tree;
 pub(crate) mod canary;
+pub(crate) mod change_stream;
 pub(crate) mod cow_tree;
 pub(crate) mod filters;
 pub(crate) mod list_file;

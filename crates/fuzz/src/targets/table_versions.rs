@@ -50,7 +50,7 @@ fn check_tree(tree: &Tree<u64>) {
     let counted = tree.map(|&id| Ok(Counted::new(id as u32, 0.0))).expect("names are no reads");
     counted.debt_bytes();
     counted.next_full_compaction(&Default::default());
-    counted.next_reclaim(&Default::default(), None);
+    counted.next_reclaim(&Default::default(), None, &Range::all());
     if let Some(Work::Now(edit)) = counted.next_work(&Default::default()) {
         assert_eq!(counted.apply(&edit).expect("it was made for this tree").0.check(), Ok(()));
     }

@@ -25,6 +25,7 @@ mod set;
 mod simulate;
 #[cfg(test)]
 mod tests;
+mod upkeep;
 mod wire;
 mod writer;
 
@@ -35,7 +36,7 @@ use forebay_base::merge::{Cursor, Direction, Extent, Merge};
 use forebay_base::record::Shape;
 use forebay_base::wire::Reader;
 use forebay_base::{Bound, Range, Record, Result};
-use forebay_buffer_tree::{Expected, Fragment as _, NodeId, Place, Portion, ReadTerms, TreeOptions};
+use forebay_buffer_tree::{Expected, Fragment as _, NodeId, Portion, TreeOptions};
 use forebay_store::buffer::{Contents, Run as BufferRun};
 use forebay_store::list::{FileMeta, Lookup, Reading};
 use forebay_store::{BufferCursor, Cause, ValueFiles, WriteBuffer};
@@ -44,8 +45,8 @@ use crate::files::{
     DataFile, Files, ResidentBudget, Restored, Source, TableContext, flushed, malformed, malformed_edit,
 };
 use crate::seam::{
-    Applied, Description, EXPIRED_SHARE, EXPIRED_SHARE_COMPACTING, FilePart, Inspect, Job, NodeKey, Outcome,
-    Plan, Planned, Reads, Rebased, Resident, Stretch, TableVersion, Upkeep,
+    Applied, Description, EXPIRED_SHARE, FilePart, Inspect, Job, NodeKey, Outcome, Plan, Planned, Reads,
+    Rebased, Stretch, TableVersion,
 };
 
 use grow::GrowJob;
@@ -277,55 +278,6 @@ impl Reads for RunSetTable {
 
     fn values(&self) -> &ValueFiles {
         &self.context.store.lists.values
-    }
-}
-
-impl Upkeep for RunSetTable {
-    fn next_full_compaction(&self, busy: &BTreeSet<NodeKey>) -> Option<Plan> {
-        let expired = || self.next_expired(busy, EXPIRED_SHARE_COMPACTING).and_then(Planned::into_job);
-        self.set.next_full_compaction(busy).map(|slice| self.planned(slice)).or_else(expired)
-    }
-
-    fn next_reclaim(&self, busy: &BTreeSet<NodeKey>, from: Option<&Place>) -> Option<(Plan, Option<Place>)> {
-        let dead = || self.next_rewrite(busy).filter(|_| from.is_none()).map(|slice| (slice, None));
-        self.set.next_of_round(busy, from).or_else(dead).map(|(slice, then)| (self.planned(slice), then))
-    }
-
-    /// Where key ranges lie is for the oldest run's parts to say: what one job makes of these, another one has not been
-    /// planned for.
-    fn is_for_one(&self) -> bool {
-        self.set.policy.merges_key_ranges()
-    }
-
-    fn round_waits(&self, from: Option<&Place>) -> bool {
-        self.set.round_waits(from)
-    }
-
-    /// How many runs there are is the policy's to say.
-    fn next_read_compaction(&self, _: &BTreeSet<NodeKey>, _: &ReadTerms<'_>) -> Option<(Plan, u64)> {
-        None
-    }
-
-    fn drop_range(&self, range: &Range) -> Option<Vec<u8>> {
-        Some(encode(&self.set.drop_range(range)))
-    }
-
-    fn debt_bytes(&self) -> u64 {
-        self.set.policy.debt_bytes(&self.set, self.room())
-    }
-
-    fn resident(&self) -> Option<Resident> {
-        let oldest = self.set.residents().next_back()?;
-        debug_assert!(oldest.below > 0, "some segment of the log has what is in memory");
-        Some(Resident {
-            first_segment: oldest.below - 1,
-            bytes: self.set.resident_bytes(),
-            memory_bytes: self.set.held_bytes(),
-        })
-    }
-
-    fn has_trees(&self) -> bool {
-        self.has_trees && self.set.parts().any(|part| part.fragment.tree().is_some())
     }
 }
 

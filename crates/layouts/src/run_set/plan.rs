@@ -3,6 +3,7 @@
 mod round;
 mod slices;
 mod sound;
+mod within;
 
 use std::collections::BTreeSet;
 

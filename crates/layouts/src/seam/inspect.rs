@@ -3,7 +3,7 @@
 use std::fmt;
 
 use forebay_store::list::FileMeta;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::space::FilePart;
 use crate::files::DataFile;
@@ -27,7 +27,7 @@ pub trait Inspect {
 }
 
 /// One level of a tree.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct LevelDescription {
     /// 1 is just below the root.
     pub level: usize,

@@ -31,7 +31,7 @@ pub use outcome::{Outcome, Plan};
 pub(crate) use outcome::{Produced, Work};
 pub use reads::{Reads, Stretch};
 pub(crate) use space::{EXPIRED_SHARE, EXPIRED_SHARE_COMPACTING, by_file, is_wasteful};
-pub use space::{FilePart, Usage, value_use};
+pub use space::{FilePart, Usage, stale_files, value_use};
 pub use upkeep::{Resident, Upkeep};
 
 /// A node of a table version, as far as the engine knows it: something that at most one job works on.

@@ -1,9 +1,9 @@
 //! What a table's lists take on disk, and about how much of that is of use: from metadata in memory, whatever the
 //! layout.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use forebay_base::{Range, digest};
+use forebay_base::{Bound, Range, digest};
 use forebay_buffer_tree::Portion;
 
 use super::TableVersion;
@@ -135,6 +135,55 @@ impl Usage {
         );
         usage
     }
+}
+
+/// The files below an id of which some records are of no use any more, and may lie in a range. Of a tree nobody knows where
+/// those lie: where its parts reach, or end.
+pub fn stale_files(version: &dyn TableVersion, range: &Range, below: u64) -> BTreeSet<u64> {
+    let high = range.high.as_ref().map_or(u64::MAX, |high| high.prefix);
+    let mut parts: BTreeMap<u64, Vec<Range>> = BTreeMap::new();
+    version.each_list(&mut |held| {
+        if !held.file.is_resident() && held.file.id() < below {
+            parts.entry(held.file.id()).or_default().push(held.range.clone());
+        }
+    });
+    let mut is_stale = |id: u64, held: &FileUse| {
+        let (Some(first), Some(last)) = (held.spans.first(), held.spans.last()) else { return true };
+        let list = held.file.list();
+        let reach = match list {
+            Some(list) => list.prefixes(),
+            None => Some((first.0, last.1)),
+        };
+        let (Some(reach), Some(parts)) = (reach, parts.get_mut(&id)) else { return true };
+        // How many records a part has is an estimate: a small file may seem whole where little of it is gone.
+        let has_all = list.is_some() && held.lists == 1 && held.records >= SURE_RECORDS;
+        let is_whole = has_all || cover(parts, list.map(|_| reach));
+        reach.0 <= high && range.low.prefix <= reach.1 && (held.dead_share() > 0.0 || !is_whole)
+    };
+    let stale = |(id, held): (u64, FileUse)| (id < below && is_stale(id, &held)).then_some(id);
+    by_file(version).into_iter().filter_map(stale).collect()
+}
+
+/// Of a file with this many records no part but the whole has as many by estimate, which leaves out a thousandth at
+/// least.
+const SURE_RECORDS: u64 = 1000;
+
+/// Whether parts of a file are certain to leave out none of its records; the first and the last have these prefixes,
+/// where those are known.
+fn cover(parts: &mut [Range], reach: Option<(u64, u64)>) -> bool {
+    parts.sort_unstable_by(|one, other| one.low.cmp(&other.low));
+    let meet = |pair: &[Range]| pair[0].high.as_ref().is_none_or(|high| *high >= pair[1].low);
+    let (Some(first), Some(last)) = (parts.first(), parts.last()) else { return false };
+    let reaches_over = |(lowest, highest): (u64, u64)| {
+        let ends = last.high.as_ref().is_none_or(|high| highest < high.prefix);
+        ends && (first.low.prefix < lowest || first.low.prefix == lowest && is_first_of_prefix(&first.low))
+    };
+    parts.windows(2).all(meet) && reach.is_none_or(reaches_over)
+}
+
+/// Whether no key of a bound's prefix, which are its first 8 bytes, comes before it.
+fn is_first_of_prefix(bound: &Bound) -> bool {
+    bound.key.len() <= size_of::<u64>() && bound.key.last() != Some(&0)
 }
 
 /// Tells `see` about how many bytes of which value file lists stand for: of each list its share of what it was written

@@ -25,15 +25,23 @@ pub trait Upkeep {
     /// Plans the next step of a full compaction. Pure.
     fn next_full_compaction(&self, busy: &BTreeSet<NodeKey>) -> Option<Plan>;
 
-    /// Plans the next step of a compaction that goes round the table from a place on, and where it goes on from then:
-    /// `None` for the beginning. `None` when nothing is left up to the end, or may be done now. A round ends, and has
+    /// Plans the next step of a compaction that goes round what meets a range, from a place on, and where it goes on from
+    /// then: `None` for the beginning. `None` when nothing is left up to the end, or may be done now. A round ends, and has
     /// merged all that there was when it began, whatever is added meanwhile. Pure.
-    fn next_reclaim(&self, busy: &BTreeSet<NodeKey>, from: Option<&Place>) -> Option<(Plan, Option<Place>)>;
+    fn next_reclaim(
+        &self,
+        busy: &BTreeSet<NodeKey>,
+        from: Option<&Place>,
+        within: &Range,
+    ) -> Option<(Plan, Option<Place>)>;
 
     /// Whether what is left of a round from a place on can only be done once nobody is at work on it.
-    fn round_waits(&self, _from: Option<&Place>) -> bool {
+    fn round_waits(&self, _from: Option<&Place>, _within: &Range) -> bool {
         false
     }
+
+    /// Plans the job that writes anew what a node has of one of these files, by their ids. Pure.
+    fn next_rewrite_of(&self, busy: &BTreeSet<NodeKey>, files: &BTreeSet<u64>) -> Option<Plan>;
 
     /// Plans the job that spares lookups the most for what it costs, if the terms allow one; and that cost. Pure.
     fn next_read_compaction(&self, busy: &BTreeSet<NodeKey>, terms: &ReadTerms<'_>) -> Option<(Plan, u64)>;

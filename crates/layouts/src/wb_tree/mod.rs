@@ -251,10 +251,21 @@ impl Upkeep for WbTree {
         self.tree.next_full_compaction(busy).map(|job| self.plan(job, busy)).or_else(expired)
     }
 
-    fn next_reclaim(&self, busy: &BTreeSet<NodeKey>, from: Option<&Place>) -> Option<(Plan, Option<Place>)> {
-        let dead = || self.next_rewrite(busy).filter(|_| from.is_none()).map(|job| (job, None));
-        let (job, then) = self.tree.next_reclaim(busy, from).or_else(dead)?;
+    fn next_reclaim(
+        &self,
+        busy: &BTreeSet<NodeKey>,
+        from: Option<&Place>,
+        within: &Range,
+    ) -> Option<(Plan, Option<Place>)> {
+        let is_wanted = from.is_none() && *within == Range::all();
+        let dead = || self.next_rewrite(busy).filter(|_| is_wanted).map(|job| (job, None));
+        let (job, then) = self.tree.next_reclaim(busy, from, within).or_else(dead)?;
         Some((self.plan(job, busy), then))
+    }
+
+    fn next_rewrite_of(&self, busy: &BTreeSet<NodeKey>, files: &BTreeSet<u64>) -> Option<Plan> {
+        let job = self.next_node(busy, |file| files.contains(&file.id()))?;
+        Some(self.plan(job, busy))
     }
 
     fn next_read_compaction(&self, busy: &BTreeSet<NodeKey>, terms: &ReadTerms<'_>) -> Option<(Plan, u64)> {

@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 
 use forebay_buffer_tree::{JobPlan, NodeId};
+use forebay_store::ListFile;
 
 use super::WbTree;
 use crate::seam::{by_file, is_wasteful};
@@ -20,13 +21,19 @@ impl WbTree {
         if !self.context.store.lists.values.is_collecting() {
             return None;
         }
+        self.next_node(busy, ListFile::is_collected)
+    }
+
+    /// A node that has something of such a file.
+    pub(super) fn next_node(
+        &self,
+        busy: &BTreeSet<NodeId>,
+        is_such: impl Fn(&ListFile) -> bool,
+    ) -> Option<JobPlan> {
         let mut found = None;
         self.tree.for_each_node(&mut |_, node| {
             let mut lists = node.lists().iter();
-            if found.is_none()
-                && !busy.contains(&node.id())
-                && lists.any(|list| list.fragment.0.is_collected())
-            {
+            if found.is_none() && !busy.contains(&node.id()) && lists.any(|list| is_such(&list.fragment.0)) {
                 found = Some(self.tree.rewrite(node));
             }
         });

@@ -7,6 +7,7 @@ use forebay::{Database, Error, Layout, Result};
 use forebay_env::Rng;
 use forebay_testkit::ordered_layouts;
 
+use super::history::KEYS;
 use super::{CUT, Contents, Seen, TABLES, World, check_database, other_order};
 
 /// Acts until the writers are done. Returns how many.
@@ -29,6 +30,7 @@ pub(super) fn run(world: &World, rng: &mut Rng) -> u64 {
                 let layouts = ordered_layouts();
                 world.ordered[rng.index(TABLES - 1)].set_layout(layouts[rng.index(layouts.len())])
             }
+            Some(3) if rng.chance(50) => compact_range(world, rng),
             Some(3) => world.table(rng.index(TABLES)).compact(),
             Some(4) => world.db.flush(),
             Some(5) => {
@@ -55,6 +57,13 @@ fn turn(world: &World, rng: &mut Rng) -> Result<()> {
     let snapshot = world.db.snapshot();
     world.check_whole(Seen::At(&snapshot), &before, "what was sorted anew");
     Ok(())
+}
+
+/// Of the table that keeps its order.
+fn compact_range(world: &World, rng: &mut Rng) -> Result<()> {
+    let mut ends = [0, 1].map(|writer| World::key(writer, rng.index(KEYS)));
+    ends.sort_unstable();
+    world.ordered[CUT - 1].compact_range(&ends[0][..]..&ends[1][..])
 }
 
 /// A copy has what was acknowledged before, and of each writer the states after one batch.

@@ -54,7 +54,7 @@ impl Draft {
             watermark: 0,
         };
         let head = header.encode(Secret::default(), NO_SEGMENT, offset);
-        frame::append_frame(appender, &head, added.bytes())
+        frame::append_frame(appender, &head, added.bytes(), &frame::NO_TRAILER)
             .ok_or_else(|| Error::bug("a draft is smaller than it says"))?;
         buffer.note(added.notes(), offset + HEADER_BYTES, || appender.publish());
         debug_assert_eq!(buffer.len(), offset + bytes, "a frame ends where it was said to end");

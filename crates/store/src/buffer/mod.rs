@@ -293,6 +293,13 @@ impl WriteBuffer {
         self.index.write().range_deletes = range_deletes;
     }
 
+    /// Adds to those, of frames that were read and are published by this: no lookup sees one without the other.
+    pub(crate) fn grow(&self, range_deletes: Vec<RangeDelete>, publish: impl FnOnce()) {
+        let mut index = self.index.write();
+        index.range_deletes.extend(range_deletes);
+        publish();
+    }
+
     /// Runs `look` over runs that tell what the buffer held at length `limit`. What puts them in order, and the rule
     /// that merges, run while nothing is locked that writers want.
     fn with_runs<T>(

@@ -29,12 +29,13 @@ mod store;
 #[cfg(test)]
 mod tests;
 mod thinning;
+mod trash;
 mod verify;
 mod writer;
 
 pub use chunks::{Pace, Reading};
 pub use cursor::ListCursor;
-pub use disk::{DiskUse, Leaving, Trash};
+pub use disk::DiskUse;
 pub use expiries::Expiries;
 pub use file::ListFile;
 pub use filter::{Allowance, FilterDemand, FilterKind, FilterLevel, GrowingFilter, Mark};
@@ -42,5 +43,6 @@ pub(crate) use page::Page;
 pub use search::{Lookup, Search};
 pub use size::ListSize;
 pub use store::{FileKind, FileMeta, ListOptions, ListStore, ResidentLimit};
+pub use trash::{Leaving, Strangers, Trash};
 pub use verify::ListReport;
 pub use writer::ListWriter;

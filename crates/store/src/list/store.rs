@@ -9,8 +9,9 @@ use forebay_env::fs::MemoryFs;
 use forebay_env::sync::atomic::{AtomicU64, Ordering};
 use forebay_env::{Clock, FileSystem};
 
-use super::disk::{DiskUse, Leaving, Trash};
+use super::disk::DiskUse;
 use super::filter::{FilterKind, FilterLevel};
+use super::trash::{Leaving, Trash};
 use crate::cache::PageCache;
 use crate::metrics::Metrics;
 use crate::names;
@@ -155,6 +156,6 @@ impl ListStore {
 
     /// Removes a file that was never finished.
     pub(crate) fn discard(&self, path: PathBuf) {
-        self.trash.remove(&*self.fs, path);
+        self.trash.discard(&*self.fs, path);
     }
 }

@@ -2,6 +2,8 @@
 //! "the records that follow are of table *n*". There is no table 0: as a tag it stands for a range delete of the same
 //! table.
 
+use forebay_base::expiry::EXPIRY_BYTES;
+use forebay_base::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use forebay_base::wire::{get_varint, put_varint};
 use forebay_base::{Kind, Order, Range, Record};
 
@@ -100,6 +102,21 @@ impl Payload {
         let mut noted = self.clone();
         noted.note_in(order_of);
         noted
+    }
+
+    /// A batch of its bytes, for which tables need not be known: noted for those that are. `None` where they are
+    /// malformed.
+    pub fn read(bytes: Vec<u8>, order_of: impl Fn(u32) -> Option<Order>) -> Option<Self> {
+        let mut read = Self { bytes, ..Self::default() };
+        let mut records = Records::new(&read.bytes);
+        let is_short = records.by_ref().all(|(_, _, record)| {
+            record.key.len() <= KEY_BYTES_MAX && record.value.len() <= VALUE_BYTES_MAX + EXPIRY_BYTES
+        });
+        let is_whole = is_short && records.is_at_end();
+        is_whole.then(|| {
+            read.note_in(order_of);
+            read
+        })
     }
 
     /// Where it ends. From here on nothing changes what is before that.
@@ -362,6 +379,25 @@ mod tests {
             let is_whole = walk.is_at_end();
             assert!(!is_whole || records + walk.into_range_deletes().len() < 7, "cut at {end}");
         }
+    }
+
+    /// As who follows another database reads it: of tables that are not known the records are counted, and no more.
+    #[test]
+    fn a_batch_is_read_from_its_bytes_or_malformed() {
+        let mut payload = Payload::default();
+        payload.push(1, Order::Lexical, &Record::put(b"a", b"1"));
+        payload.push(7, Order::Lexical, &Record::delete(b"b"));
+        payload.delete_range(1, Range { low: Order::Lexical.bound(b"a"), high: None });
+        let order_of = |table| (table == 1).then_some(Order::Lexical);
+        let read = Payload::read(payload.bytes().to_vec(), order_of).unwrap();
+        assert_eq!((read.bytes(), read.records()), (payload.bytes(), 3));
+        assert_eq!(read.notes().tables().map(|notes| notes.table).collect::<Vec<_>>(), [1]);
+        assert_eq!(read.notes().range_deletes().len(), 1);
+        let cut = payload.bytes()[..payload.bytes().len() - 1].to_vec();
+        assert!(Payload::read(cut, order_of).is_none());
+        let mut long = Payload::default();
+        long.push(1, Order::Lexical, &Record::put(&vec![0; KEY_BYTES_MAX + 1], b""));
+        assert!(Payload::read(long.bytes().to_vec(), order_of).is_none());
     }
 
     #[test]

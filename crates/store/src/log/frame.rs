@@ -5,9 +5,10 @@
 //! `sequence` numbers the frame's first record; `watermark` is the highest sequence that was known durable
 //! when the frame was made. The top bit of `payload_bytes` is set in an encrypted database. There a trailer stands
 //! between payload and padding, and in files both checksums are those of the ciphertext; in memory the payload is plain,
-//! and the trailer zeros: so a frame has one place and one length in both. The header's checksum is seeded with the segment's id and the frame's offset, so
-//! that what a recycled file still holds of its last life is not taken for a frame; and both checksums with the
-//! database's [secret](Secret), so that no value can be made that is.
+//! and the trailer zeros, or, of a frame that was read, what it is in the file: so a frame has one place and one length in
+//! both, and what was read is written again as the same bytes. The header's checksum is seeded with the segment's id and
+//! the frame's offset, so that what a recycled file still holds of its last life is not taken for a frame; and both
+//! checksums with the database's [secret](Secret), so that no value can be made that is.
 
 use forebay_base::checksum::{append, checksum};
 use forebay_base::hash::mix;
@@ -23,12 +24,13 @@ pub(super) const ALIGN_BYTES: usize = 8;
 
 /// Set in the length of a payload behind which a trailer stands.
 const TRAILER_BIT: u32 = 1 << 31;
-/// Zeros enough for a trailer and for padding.
-const ZEROS: [u8; TRAILER_BYTES + ALIGN_BYTES] = [0; TRAILER_BYTES + ALIGN_BYTES];
+/// The trailer of a frame that was not encrypted yet.
+pub(crate) const NO_TRAILER: [u8; TRAILER_BYTES] = [0; TRAILER_BYTES];
 /// About so much is encrypted before it is written.
 const PIECE_BYTES: usize = 256 << 10;
 
 const _: () = assert!(HEADER_BYTES == 3 * 8 + 8 && HEADER_BYTES.is_multiple_of(ALIGN_BYTES));
+const _: () = assert!(TRAILER_BYTES == HEADER_BYTES, "a frame is known again by either");
 
 /// What a database's frames are seeded with besides their places. Who chooses keys and values does not know it, and so
 /// cannot make bytes that look like a frame. It is 0 in databases of format version 1, which have none.
@@ -108,32 +110,34 @@ impl Header {
         self.summed(secret, frame, self.payload_bytes as usize)
     }
 
-    /// The same of a frame that is encrypted here. It is decrypted in memory of the caller's.
-    pub(super) fn decrypt<'o>(
-        &self,
-        keys: &DataKeys,
-        secret: Secret,
-        (segment, offset): (u64, usize),
-        frame: &[u8],
-        out: &'o mut Vec<u8>,
-    ) -> Option<&'o [u8]> {
-        let payload_bytes = self.payload_bytes as usize;
-        let stored = self.summed(secret, frame, payload_bytes + TRAILER_BYTES)?;
-        let (text, trailer) = stored.split_at(payload_bytes);
-        out.clear();
-        out.extend_from_slice(text);
-        keys.decrypt_frame(&place_of(frame, segment, offset), out, trailer).then_some(&out[..])
+    /// Ciphertext and trailer of the frame that bytes begin with, this header's, if it is whole, sound and encrypted here.
+    pub(super) fn stored<'a>(&self, secret: Secret, frame: &'a [u8]) -> Option<(&'a [u8], Trailer)> {
+        let stored = self.summed(secret, frame, self.payload_bytes as usize + self.trailer_bytes())?;
+        let (text, trailer) = stored.split_last_chunk()?;
+        Some((text, *trailer))
     }
 
-    /// What stands behind the header, of this length, if its checksum matches and zeros follow up to the frame's end.
+    /// What stands behind the header, of this length, if its checksum matches and the padding is zeros.
     fn summed<'a>(&self, secret: Secret, frame: &'a [u8], bytes: usize) -> Option<&'a [u8]> {
-        let (payload, padding) = frame.get(HEADER_BYTES..self.end(0))?.split_at(bytes);
+        let behind = frame.get(HEADER_BYTES..self.end(0))?;
+        let (_, padding) = behind.split_at_checked(self.payload_bytes as usize + self.trailer_bytes())?;
+        let summed = behind.get(..bytes)?;
         let is_sound =
-            secret.payload_sum(payload) == self.payload_sum && padding.iter().all(|&byte| byte == 0);
-        is_sound.then_some(payload)
+            secret.payload_sum(summed) == self.payload_sum && padding.iter().all(|&byte| byte == 0);
+        is_sound.then_some(summed)
     }
 
-    fn fields(bytes: &[u8]) -> Self {
+    /// Where the bytes stand by which the frame that begins at `offset` is known again, in memory and in its file: its
+    /// header, or, where it is encrypted, the trailer, whose tag tells it from any other.
+    pub(super) fn mark_at(&self, offset: usize) -> usize {
+        if self.is_encrypted { offset + HEADER_BYTES + self.payload_bytes as usize } else { offset }
+    }
+
+    fn trailer_bytes(&self) -> usize {
+        if self.is_encrypted { TRAILER_BYTES } else { 0 }
+    }
+
+    pub(super) fn fields(bytes: &[u8]) -> Self {
         Self {
             payload_sum: u32_at(bytes, 4),
             is_encrypted: u32_at(bytes, 8) & TRAILER_BIT != 0,
@@ -146,16 +150,37 @@ impl Header {
 
     /// Where the frame that begins at `offset` ends.
     pub fn end(&self, offset: usize) -> usize {
-        let trailer_bytes = if self.is_encrypted { TRAILER_BYTES } else { 0 };
-        offset + frame_bytes(self.payload_bytes as usize + trailer_bytes)
+        offset + frame_bytes(self.payload_bytes as usize + self.trailer_bytes())
     }
+}
+
+/// What stands behind the ciphertext of a frame.
+pub(super) type Trailer = [u8; TRAILER_BYTES];
+
+/// A frame that was found whole and sound.
+pub struct Whole<'a> {
+    /// Where in its segment it stands.
+    pub at: usize,
+    /// Its header.
+    pub header: Header,
+    /// Its payload.
+    pub payload: &'a [u8],
+    /// The trailer that it was decrypted by; else zeros.
+    pub(super) trailer: Trailer,
 }
 
 /// Appends a frame with this header, as it is in memory; `None` where it does not fit. Readers do not see it yet.
 #[inline]
-pub(crate) fn append_frame(appender: &mut Appender, head: &[u8; HEADER_BYTES], payload: &[u8]) -> Option<()> {
-    let zeros = Header::fields(head).end(0) - HEADER_BYTES - payload.len();
-    for piece in [&head[..], payload, &ZEROS[..zeros]] {
+pub(crate) fn append_frame(
+    appender: &mut Appender,
+    head: &[u8; HEADER_BYTES],
+    payload: &[u8],
+    trailer: &[u8; TRAILER_BYTES],
+) -> Option<()> {
+    let header = Header::fields(head);
+    let trailer = &trailer[..header.trailer_bytes()];
+    let padding = header.end(0) - HEADER_BYTES - payload.len() - trailer.len();
+    for piece in [&head[..], payload, trailer, &[0; ALIGN_BYTES][..padding]] {
         appender.append(piece)?;
     }
     Some(())
@@ -163,7 +188,7 @@ pub(crate) fn append_frame(appender: &mut Appender, head: &[u8; HEADER_BYTES], p
 
 /// What the tag of an encrypted frame vouches for besides its payload: where it stands, and its header but for the
 /// checksums.
-fn place_of(frame: &[u8], segment: u64, offset: usize) -> [u8; HEADER_BYTES + 8] {
+pub(super) fn place_of(frame: &[u8], segment: u64, offset: usize) -> [u8; HEADER_BYTES + 8] {
     let mut place = [0; HEADER_BYTES + 8];
     place[..8].copy_from_slice(&segment.to_le_bytes());
     place[8..16].copy_from_slice(&(offset as u64).to_le_bytes());
@@ -216,8 +241,13 @@ fn encrypted(keys: &DataKeys, secret: Secret, segment: u64, offset: usize, image
         let stored = &mut out[at..];
         let place = place_of(frame, segment, offset + at);
         let text_end = HEADER_BYTES + header.payload_bytes as usize;
-        let trailer = keys.encrypt_frame(&place, &mut stored[HEADER_BYTES..text_end])?;
-        stored[text_end..text_end + TRAILER_BYTES].copy_from_slice(&trailer);
+        let (text, behind) = stored[HEADER_BYTES..].split_at_mut(text_end - HEADER_BYTES);
+        let known = &mut behind[..TRAILER_BYTES];
+        let trailer = match known == NO_TRAILER {
+            true => keys.encrypt_frame(&place, text)?,
+            false => keys.encrypt_again(&place, text, known)?,
+        };
+        known.copy_from_slice(&trailer);
         let payload_sum = secret.payload_sum(&stored[HEADER_BYTES..text_end + TRAILER_BYTES]);
         let head = Header { payload_sum, ..header }.encode(secret, segment, offset + at);
         stored[..HEADER_BYTES].copy_from_slice(&head);

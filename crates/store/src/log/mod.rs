@@ -7,6 +7,7 @@
 mod ahead;
 pub mod batch;
 mod durability;
+mod follow;
 pub mod frame;
 mod frames;
 mod prepared_segment;
@@ -16,6 +17,7 @@ mod window;
 mod writer;
 
 pub use durability::Durability;
+pub use follow::{LogTail, ReadOn};
 pub use frames::Frames;
 pub use prepared_segment::{PrepareError, PreparedSegment, SegmentFile};
 pub use refill::Refill;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use forebay_base::{Error, Result};
 use forebay_env::{Appender, Arena};
 
-use super::frame::{Header, Secret, append_frame};
+use super::frame::{NO_TRAILER, Secret, append_frame};
 use super::recover::{Frame, placed};
 use super::writer::{RANGE_DELETES_MAX, RECORD_BYTES_MIN};
 use crate::buffer::{ArenaPool, RangeDelete, WriteBuffer};
@@ -57,13 +57,11 @@ impl Refill {
         let offset = self.appender.len();
         let end = frame.header.end(offset);
         self.make_room(end, pool)?;
-        // In memory its checksum is that of the payload itself.
-        let payload_sum = match frame.header.is_encrypted {
-            true => self.secret.payload_sum(frame.payload),
-            false => frame.header.payload_sum,
-        };
-        let head = Header { payload_sum, ..frame.header }.encode(self.secret, self.segment, offset);
-        append_frame(&mut self.appender, &head, frame.payload).ok_or_else(full)?;
+        let head = frame.in_memory(self.secret).encode(self.secret, self.segment, offset);
+        // Elsewhere it is encrypted as another one.
+        let is_there = (frame.segment, frame.at) == (self.segment, offset);
+        let trailer = if is_there { frame.trailer } else { NO_TRAILER };
+        append_frame(&mut self.appender, &head, frame.payload, &trailer).ok_or_else(full)?;
         debug_assert_eq!(self.appender.len(), end, "a frame ends where its header says");
         self.records += frame.header.records as usize;
         self.range_deletes.extend(frame.range_deletes.iter().map(|delete| placed(delete, offset)));

@@ -222,7 +222,7 @@ impl Log {
             return Ok(None);
         }
         let head = header.encode(self.secret, inner.buffer.segment(), offset);
-        if frame::append_frame(&mut inner.appender, &head, payload.bytes()).is_none() {
+        if frame::append_frame(&mut inner.appender, &head, payload.bytes(), &frame::NO_TRAILER).is_none() {
             let bug = Error::bug("the write buffer is smaller than it says");
             // Half a frame would hide all that comes behind it.
             inner.poison = Some(bug.to_string());

@@ -2,23 +2,9 @@
 
 use forebay_base::wire::{Reader, put_bytes, put_varint};
 
-use crate::list::{FileKind, FileMeta};
-use crate::values::ValueShare;
-
-/// A table as a snapshot holds it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TableEntry {
-    /// Its id.
-    pub id: u32,
-    /// Its name.
-    pub name: String,
-    /// Its options, as its layout encodes them.
-    pub options: Vec<u8>,
-    /// Its table version, as its layout encodes it.
-    pub version: Vec<u8>,
-    /// The files that its table version names.
-    pub files: Vec<FileMeta>,
-}
+use super::feed::Feed;
+use super::table::{TableEntry, get_file, get_table, get_text, put_file, put_table, repeat};
+use crate::list::FileMeta;
 
 /// How far the log is needed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -66,8 +52,12 @@ impl LogMark {
     fn encode_rest(&self, more: &[u64], out: &mut Vec<u8>) {
         let more = &more[..more.iter().rposition(|&number| number != 0).map_or(0, |last| last + 1)];
         if self.kept != self.low || !more.is_empty() {
-            [self.kept.0, self.kept.1].iter().chain(more).for_each(|&number| put_varint(out, number));
+            self.encode_kept(more, out);
         }
+    }
+
+    fn encode_kept(&self, more: &[u64], out: &mut Vec<u8>) {
+        [self.kept.0, self.kept.1].iter().chain(more).for_each(|&number| put_varint(out, number));
     }
 
     fn decode_kept(&mut self, from: &mut Reader<'_>) -> Option<()> {
@@ -91,6 +81,8 @@ pub struct Snapshot {
     pub rolled_back: u64,
     /// See [`Edit::Clock`]; 0 where nobody has told.
     pub clock_milliseconds: u64,
+    /// What is said of its feed of changes.
+    pub feed: Feed,
     /// Its tables.
     pub tables: Vec<TableEntry>,
     /// Its savepoints.
@@ -153,12 +145,9 @@ pub enum Edit {
     /// It is no earlier than this, in milliseconds since 1970, whatever the machine's clock says: entries have expired by
     /// then.
     Clock(u64),
+    /// Something else is said of the feed of changes; and table ids below this one are used up.
+    Feed(Feed, u32),
 }
-
-const LIST: u8 = 0;
-const TREE: u8 = 1;
-const LIST_WITH_VALUES: u8 = 2;
-const TREE_WITH_VALUES: u8 = 3;
 
 const SNAPSHOT: u8 = 1;
 const CREATE: u8 = 2;
@@ -169,6 +158,7 @@ const SAVEPOINT: u8 = 6;
 const DROP_SAVEPOINT: u8 = 7;
 const ROLLBACK: u8 = 8;
 const CLOCK: u8 = 9;
+const FEED: u8 = 10;
 
 impl Edit {
     /// Appends the edit's bytes.
@@ -183,7 +173,13 @@ impl Edit {
                 put_varint(out, snapshot.savepoints.len() as u64);
                 snapshot.savepoints.iter().for_each(|savepoint| put_savepoint(out, savepoint));
                 let rest = [snapshot.rolled_back, snapshot.log.vouched, snapshot.clock_milliseconds];
-                snapshot.log.encode_rest(&rest, out);
+                match snapshot.feed.is_usual() {
+                    true => snapshot.log.encode_rest(&rest, out),
+                    false => {
+                        snapshot.log.encode_kept(&rest, out);
+                        snapshot.feed.encode(out);
+                    }
+                }
             }
             Self::Clock(milliseconds) => put_number(out, CLOCK, *milliseconds),
             Self::Savepoint(savepoint) => {
@@ -199,6 +195,11 @@ impl Edit {
                 rollback.log.encode(out);
                 put_tables(out, &rollback.tables);
                 rollback.log.encode_rest(&[rollback.log.vouched], out);
+            }
+            Self::Feed(feed, next_table) => {
+                out.push(FEED);
+                feed.encode(out);
+                put_varint(out, *next_table as u64);
             }
             Self::CreateTable(table) | Self::AlterTable(table) => {
                 out.push(if matches!(self, Self::CreateTable(_)) { CREATE } else { ALTER });
@@ -236,6 +237,7 @@ impl Edit {
                 log: LogMark::decode(&mut from)?,
                 rolled_back: 0,
                 clock_milliseconds: 0,
+                feed: Feed::default(),
                 tables: repeat(&mut from, get_table)?,
                 savepoints: repeat(&mut from, get_savepoint)?,
             }),
@@ -245,6 +247,7 @@ impl Edit {
                 log: LogMark::decode(&mut from)?,
                 tables: repeat(&mut from, get_table)?,
             }),
+            FEED => Self::Feed(Feed::decode(&mut from)?, u32::try_from(from.varint()?).ok()?),
             CREATE => Self::CreateTable(get_table(&mut from)?),
             ALTER => Self::AlterTable(get_table(&mut from)?),
             CLOCK => Self::Clock(from.varint()?),
@@ -269,6 +272,9 @@ impl Edit {
                 snapshot.rolled_back = or_zero(&mut from)?;
                 snapshot.log.vouched = or_zero(&mut from)?;
                 snapshot.clock_milliseconds = or_zero(&mut from)?;
+                if from.remaining() > 0 {
+                    snapshot.feed = Feed::decode(&mut from)?;
+                }
             }
             Self::Change(Change { log: Some(log), .. }) | Self::Rollback(Rollback { log, .. }) => {
                 log.decode_kept(&mut from)?;
@@ -283,53 +289,6 @@ impl Edit {
 fn put_number(out: &mut Vec<u8>, kind: u8, number: u64) {
     out.push(kind);
     put_varint(out, number);
-}
-
-fn put_file(out: &mut Vec<u8>, file: &FileMeta) {
-    put_varint(out, file.id);
-    put_varint(out, file.bytes);
-    out.extend_from_slice(&file.digest.to_le_bytes());
-    out.push(match file.kind {
-        FileKind::List if file.values.is_empty() => LIST,
-        FileKind::List => LIST_WITH_VALUES,
-        FileKind::Tree if file.values.is_empty() => TREE,
-        FileKind::Tree => TREE_WITH_VALUES,
-    });
-    if !file.values.is_empty() {
-        put_varint(out, file.values.len() as u64);
-        for share in &*file.values {
-            [share.file, share.file_bytes, share.bytes]
-                .into_iter()
-                .for_each(|number| put_varint(out, number));
-        }
-    }
-}
-
-fn get_file(from: &mut Reader<'_>) -> Option<FileMeta> {
-    let (id, bytes, digest) = (from.varint()?, from.varint()?, from.u32()?);
-    let (kind, has_values) = match from.u8()? {
-        LIST => (FileKind::List, false),
-        TREE => (FileKind::Tree, false),
-        LIST_WITH_VALUES => (FileKind::List, true),
-        TREE_WITH_VALUES => (FileKind::Tree, true),
-        _ => return None,
-    };
-    let values = if has_values { repeat(from, get_share)? } else { Vec::new() };
-    let is_said = has_values != values.is_empty();
-    is_said.then(|| FileMeta { id, bytes, digest, kind, values: values.into() })
-}
-
-fn get_share(from: &mut Reader<'_>) -> Option<ValueShare> {
-    Some(ValueShare { file: from.varint()?, file_bytes: from.varint()?, bytes: from.varint()? })
-}
-
-fn put_table(out: &mut Vec<u8>, table: &TableEntry) {
-    put_varint(out, table.id as u64);
-    put_bytes(out, table.name.as_bytes());
-    put_bytes(out, &table.options);
-    put_bytes(out, &table.version);
-    put_varint(out, table.files.len() as u64);
-    table.files.iter().for_each(|file| put_file(out, file));
 }
 
 fn put_tables(out: &mut Vec<u8>, tables: &[TableEntry]) {
@@ -353,30 +312,7 @@ fn get_savepoint(from: &mut Reader<'_>) -> Option<Savepoint> {
     })
 }
 
-fn get_text(from: &mut Reader<'_>) -> Option<String> {
-    String::from_utf8(from.bytes()?.to_vec()).ok()
-}
-
-fn get_table(from: &mut Reader<'_>) -> Option<TableEntry> {
-    Some(TableEntry {
-        id: u32::try_from(from.varint()?).ok()?,
-        name: get_text(from)?,
-        options: from.bytes()?.to_vec(),
-        version: from.bytes()?.to_vec(),
-        files: repeat(from, get_file)?,
-    })
-}
-
 /// A number, or 0 where nothing is left.
 fn or_zero(from: &mut Reader<'_>) -> Option<u64> {
     if from.remaining() > 0 { from.varint() } else { Some(0) }
-}
-
-/// A counted sequence; memory grows with what is really there.
-fn repeat<T>(from: &mut Reader<'_>, mut one: impl FnMut(&mut Reader<'_>) -> Option<T>) -> Option<Vec<T>> {
-    let mut items = Vec::new();
-    for _ in 0..from.varint()? {
-        items.push(one(from)?);
-    }
-    Some(items)
 }

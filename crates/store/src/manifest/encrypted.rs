@@ -25,20 +25,25 @@ pub(super) fn encrypt(keys: Option<&Arc<DataKeys>>, id: u64, at: u64, record: &m
     Ok(())
 }
 
-/// The edit of a sound record; `None` where it is malformed, or cannot be decrypted.
-pub(super) fn edit_of(record: &[u8], id: u64, at: usize, keys: Option<&Arc<DataKeys>>) -> Option<Edit> {
+/// The edit of a sound record; `None` where it is malformed, or cannot be decrypted. An error is the provider's, who was
+/// asked for a key that is new.
+pub(super) fn edit_of(record: &[u8], id: u64, at: u64, keys: Option<&Arc<DataKeys>>) -> Result<Option<Edit>> {
     let edit = &record[HEADER_BYTES..];
-    let Some(keys) = keys else { return Edit::decode(edit) };
-    let (text, trailer) = edit.split_at_checked(edit.len().checked_sub(TRAILER_BYTES)?)?;
+    let Some(keys) = keys else { return Ok(Edit::decode(edit)) };
+    let split = edit.len().checked_sub(TRAILER_BYTES).and_then(|end| edit.split_at_checked(end));
+    let Some((text, trailer)) = split else { return Ok(None) };
     let mut text = text.to_vec();
-    keys.decrypt_frame(&place_of(id, at as u64), &mut text, trailer).then(|| Edit::decode(&text))?
+    let is_it = keys.decrypt_frame(&place_of(id, at), &mut text, trailer)?;
+    Ok(if is_it { Edit::decode(&text) } else { None })
 }
 
 /// Why there is none.
 pub(super) fn why_malformed(keys: Option<&Arc<DataKeys>>) -> &'static str {
     match keys {
         None => "an edit is malformed",
-        Some(_) => "an edit is not what was written here: it was changed, or the key is not its own",
+        Some(_) => {
+            "an edit is not what was written here: it was changed, or FOREBAY.keys is older, or of another database"
+        }
     }
 }
 

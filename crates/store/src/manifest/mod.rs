@@ -7,8 +7,11 @@
 mod current;
 mod edit;
 mod encrypted;
+mod feed;
+mod follow;
 mod key_file;
 mod superblock;
+mod table;
 #[cfg(test)]
 mod tests;
 mod version;
@@ -23,14 +26,18 @@ use forebay_base::{Error, Result, planted};
 use forebay_env::encryption::DataKeys;
 use forebay_env::{Access, File, FileSystem};
 
+use crate::leases::Place;
 use crate::metrics::Metrics;
 use crate::names;
 
 pub use current::{Closed, Current};
-pub use edit::{Change, Edit, LogMark, Rollback, Savepoint, Snapshot, TableEntry};
+pub use edit::{Change, Edit, LogMark, Rollback, Savepoint, Snapshot};
 use encrypted::{edit_of, mark};
+pub use feed::{Feed, Line, Lineage};
+pub use follow::Followed;
 pub use key_file::KeyFile;
 pub use superblock::Superblock;
+pub use table::TableEntry;
 
 /// There is room for this many more bytes of edits at least, also on a disk that has got full: some edits free room.
 const TAIL_BYTES: u64 = 64 << 10;
@@ -199,6 +206,11 @@ impl Manifest {
         (self.end, self.is_torn)
     }
 
+    /// How far it goes: behind its last edit.
+    pub fn place(&self) -> Place {
+        Place { manifest: self.id, bytes: self.end }
+    }
+
     /// Its id.
     pub fn id(&self) -> u64 {
         self.id
@@ -276,7 +288,8 @@ impl Manifest {
         let end = self.end.saturating_sub(encrypted::mark_bytes(keys)).max(self.snapshot_bytes) as usize;
         debug_assert!(end <= bytes.len(), "a snapshot is read before what follows it");
         let last = record(bytes, self.id, end).filter(|last| end + last.len() == bytes.len());
-        let is_mark = |last: &&[u8]| edit_of(last, self.id, end, keys) == Some(mark());
+        let is_mark =
+            |last: &&[u8]| edit_of(last, self.id, end as u64, keys).is_ok_and(|edit| edit == Some(mark()));
         self.seal = last.filter(is_mark).map(<[u8]>::to_vec);
         if self.seal.is_some() {
             self.end = end as u64;
@@ -342,9 +355,14 @@ fn record_bytes(bytes: &[u8], at: usize) -> usize {
 
 /// The sound record at `at`.
 fn record(bytes: &[u8], id: u64, at: usize) -> Option<&[u8]> {
+    record_behind(bytes, id, 0, at)
+}
+
+/// The same of bytes that stand at `base` of the file.
+fn record_behind(bytes: &[u8], id: u64, base: u64, at: usize) -> Option<&[u8]> {
     bytes.get(at..at + HEADER_BYTES)?;
     let record = bytes.get(at..at.checked_add(record_bytes(bytes, at))?)?;
-    (checksum(id, at as u64, &record[4..]) == u32_at(record, 0)).then_some(record)
+    (checksum(id, base + at as u64, &record[4..]) == u32_at(record, 0)).then_some(record)
 }
 
 fn read_whole(fs: &dyn FileSystem, path: &Path, writable: bool) -> Result<(Arc<dyn File>, Vec<u8>)> {
@@ -367,7 +385,7 @@ fn read_records(
 ) -> Result<(usize, Vec<Edit>)> {
     let (mut at, mut edits) = (0, Vec::new());
     while let Some(record) = record(bytes, id, at) {
-        let edit = edit_of(record, id, at, keys)
+        let edit = edit_of(record, id, at as u64, keys)?
             .ok_or_else(|| Error::corruption(path, at as u64, encrypted::why_malformed(keys)))?;
         edits.push(edit);
         at += record.len();

@@ -9,7 +9,8 @@ use forebay_env::fs::{FaultyFs, MemoryFs, RealFs};
 use forebay_env::{Access, FileSystem};
 
 use super::{
-    Change, Current, Edit, LogMark, Manifest, Rollback, Savepoint, Snapshot, TAIL_BYTES, TableEntry,
+    Change, Current, Edit, Feed, Line, Lineage, LogMark, Manifest, Rollback, Savepoint, Snapshot, TAIL_BYTES,
+    TableEntry,
 };
 use crate::list::{FileKind, FileMeta};
 use crate::names;
@@ -49,17 +50,25 @@ fn edits() -> Vec<Edit> {
         log: keeping,
         rolled_back: 0,
         clock_milliseconds: 0,
+        feed: Feed::default(),
         tables: tables.clone(),
         savepoints,
     };
     let rolled_back = Snapshot { rolled_back: 4999, ..snapshot.clone() };
+    let lines = vec![Line { id: u64::MAX, from: 0 }, Line { id: 3, from: 700 }];
+    let feed =
+        Feed { keep_bytes: 1 << 30, lineage: Lineage { database: 9, is_copy: true, is_whole: false, lines } };
+    let keeping_none = Feed { keep_bytes: 7, ..Feed::default() };
     vec![
-        Edit::Snapshot(snapshot),
+        Edit::Snapshot(snapshot.clone()),
         Edit::Snapshot(Snapshot { log: mark, ..rolled_back.clone() }),
         Edit::Snapshot(Snapshot { log: vouching, ..rolled_back.clone() }),
         Edit::Snapshot(Snapshot { clock_milliseconds: 1 << 41, ..rolled_back.clone() }),
+        Edit::Snapshot(Snapshot { feed: feed.clone(), clock_milliseconds: 1 << 41, ..rolled_back.clone() }),
+        Edit::Snapshot(Snapshot { feed: keeping_none, log: mark, ..snapshot }),
         Edit::Snapshot(rolled_back),
         Edit::Clock(1 << 41),
+        Edit::Feed(feed, 12),
         Edit::Savepoint(savepoint),
         Edit::Rollback(Rollback { log: keeping, tables }),
         Edit::DropSavepoint("monday".into()),
@@ -223,14 +232,14 @@ fn current_says_what_a_reader_must_know() {
     assert!(!fs.exists(&dir.join(names::CURRENT)).unwrap(), "nothing was to be told");
     let all = edits();
     let named: Vec<_> = all.iter().map(Edit::version).collect();
-    assert_eq!(named, [2, 2, 2, 3, 2, 3, 2, 2, 1, 2, 2, 2, 2, 1]);
+    assert_eq!(named, [2, 2, 2, 3, 4, 4, 2, 3, 4, 2, 2, 1, 2, 2, 2, 2, 1]);
     // Where it cannot be told the edit is not to follow, and the next try tells it.
     let faulty = FaultyFs::new(Arc::clone(&fs) as Arc<dyn FileSystem>);
     faulty.rule("write CURRENT.tmp #1 io-error").unwrap();
-    assert!(manifest.announce(&*faulty, dir, &all[6]).is_err());
+    assert!(manifest.announce(&*faulty, dir, &all[9]).is_err());
     assert_eq!(manifest.current(None).version, 1);
-    manifest.announce(&*faulty, dir, &all[6]).unwrap();
-    manifest.append(&all[6]).unwrap();
+    manifest.announce(&*faulty, dir, &all[9]).unwrap();
+    manifest.append(&all[9]).unwrap();
     assert_eq!(Current::read(&*fs, dir).unwrap(), manifest.current(None));
     // Builds that had no number for it have written such edits, too.
     let older = Current { version: 1, ..manifest.current(None) };

@@ -91,7 +91,7 @@ impl Drop for ValueWriter {
     fn drop(&mut self) {
         if !self.finished {
             // Nothing refers to it yet.
-            self.files.trash.remove(&*self.files.fs, std::mem::take(&mut self.path));
+            self.files.trash.discard(&*self.files.fs, std::mem::take(&mut self.path));
         }
     }
 }

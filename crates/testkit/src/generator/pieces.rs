@@ -1,9 +1,25 @@
-//! Reads of whole tables, in pieces.
+//! Reads of whole tables, in pieces; and compactions of pieces.
 
-use super::Generator;
+use std::ops::Bound;
+
+use super::{Generator, draw_key};
 use crate::{Op, Query};
 
 impl Generator {
+    pub(super) fn compaction(&mut self, table: usize) -> Op {
+        if self.ranges.chance(50) {
+            return Op::Compact(table);
+        }
+        let mut key = || draw_key(&mut self.ranges, self.keys, self.key_count);
+        let (mut low, mut high) = (key(), key());
+        if low > high {
+            std::mem::swap(&mut low, &mut high);
+        }
+        let end = |key, is_open| if is_open { Bound::Unbounded } else { Bound::Included(key) };
+        let (from, to) = (self.ranges.chance(20), self.ranges.chance(20));
+        Op::CompactRange(table, (end(low, from), end(high, to)))
+    }
+
     pub(super) fn pieces(&mut self, table: usize) -> Op {
         let dice = &mut self.pieces;
         let query = match dice.below(4) {

@@ -154,13 +154,11 @@ impl GroupsView<'_> {
 /// Whether a range of time may be no whole number of the windows that are kept.
 fn may_be_refused(groups: &Groups, times: &Range<u64>, error: &Error) -> bool {
     let kept = floors(groups.expired.1);
-    let is_kept = |tier: usize| {
-        times.start >= kept[tier] && times.start.is_multiple_of(LENGTHS[tier]) || times.start == 0
-    };
+    let is_kept = |tier: usize| times.start >= kept[tier] && times.start.is_multiple_of(LENGTHS[tier]);
     let is_coarse = |time: u64| time == u64::MAX || time.is_multiple_of(LENGTHS[2]);
     let is_one = |tier: usize| is_kept(tier) && times.start.saturating_add(LENGTHS[tier]) == times.end;
     let is_answered = is_coarse(times.start) && is_coarse(times.end)
-        || times.end == u64::MAX && (0..3).any(is_kept)
+        || times.end == u64::MAX && (times.start == 0 || (0..3).any(is_kept))
         || (0..3).any(is_one);
     matches!(error, Error::Invalid(_)) && !is_answered
 }

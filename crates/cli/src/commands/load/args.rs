@@ -62,6 +62,10 @@ pub(crate) struct LoadArgs {
     /// What a record survives once it is acknowledged: memory, os (a crash of the process), disk (of the machine)
     #[arg(long, default_value = "os", value_parser = parse_durability)]
     pub(super) durability: Durability,
+    /// Write no log: records go to lists alone, and a crash before the end may leave any part of them. Once the command
+    /// has returned they survive a crash of the machine
+    #[arg(long, conflicts_with_all = ["durability", "sorted", "keep_changes"])]
+    pub(super) no_log: bool,
     /// Records a commit
     #[arg(long, default_value_t = 1000, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) batch: u32,
@@ -74,4 +78,11 @@ pub(crate) struct LoadArgs {
     pub(super) sorted: bool,
     #[command(flatten)]
     pub(crate) writing: Writing,
+}
+
+impl LoadArgs {
+    /// What the records survive by themselves.
+    pub(super) fn durability(&self) -> Durability {
+        if self.no_log { Durability::Memory } else { self.durability }
+    }
 }

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use forebay::{Database, Durability, Table};
 
 use super::aggregate::writable;
-use crate::args::Common;
+use crate::args::{Common, LogUse};
 use crate::clock::Stopwatch;
 use crate::database::made::Made;
 use crate::failure::Failure;
@@ -66,7 +66,8 @@ pub(crate) fn run(args: &LoadArgs, common: &Common) -> Result<(), Failure> {
             (Input::Bytes(from), telling(bytes.filter(|_| packer == Packer::Nothing)))
         }
     };
-    let (db, made) = Made::open(&args.target.db, common)?;
+    let log = if args.no_log { LogUse::None } else { LogUse::Usual };
+    let (db, made) = Made::open(&args.target.db, &common.with_log(log))?;
     tell_at_signal(args, common, &progress);
     let watch = Stopwatch::start();
     let (outcome, mut tally) = match fill(args, (format, choice), &db, input, (&name, &progress)) {
@@ -78,14 +79,16 @@ pub(crate) fn run(args: &LoadArgs, common: &Common) -> Result<(), Failure> {
     };
     tally.seconds = watch.seconds();
     if let Err(stop) = outcome {
-        let told = report::acknowledged(common.form(), tally.records);
-        // Whatever closing may add, the first cause is the one to tell.
         if tally.records == 0 {
-            made.undo(db)
-        } else {
-            drop(db.close())
+            made.undo(db);
+        } else if let Err(error) = db.close()
+            && args.no_log
+        {
+            // Nothing is loaded for certain: without a log, closing makes it durable.
+            return Err(error.into());
         }
-        told?;
+        // Whatever closing may add else, the first cause is the one to tell.
+        report::acknowledged(common.form(), tally.records)?;
         return Err(stop.into_failure(&name, tally.records));
     }
     let stats = db.stats();
@@ -98,7 +101,7 @@ pub(crate) fn run(args: &LoadArgs, common: &Common) -> Result<(), Failure> {
 /// is acknowledged in memory goes to files when it may: of neither is known what a signal leaves.
 fn tell_at_signal(args: &LoadArgs, common: &Common, progress: &Arc<Progress>) {
     let (form, progress) = (common.form(), Arc::clone(progress));
-    let is_known = !args.sorted && args.durability != Durability::Memory;
+    let is_known = !args.sorted && args.durability() != Durability::Memory;
     at_signal(move |signal| {
         progress.clear();
         report::stopped(form, signal, is_known.then(|| progress.acknowledged()));
@@ -142,7 +145,7 @@ fn fill(
         return Ok((outcome, sorted.tally));
     }
     let table = open_table(args, db)?;
-    let mut pump = Pump::new(db, &table, progress, args.durability, args.batch as usize, on_bad);
+    let mut pump = Pump::new(db, &table, progress, args.durability(), args.batch as usize, on_bad);
     let outcome = progress.tell_while(|| start_source(&mut pump, wanted, input, (name, progress)));
     Ok((outcome, pump.tally()))
 }

@@ -283,3 +283,56 @@ fn direct_access_takes_any_offset_and_length() {
         assert_eq!(into[1..600], buffer[4097..4097 + 599]);
     });
 }
+
+#[test]
+fn a_foreign_file_is_made_once() {
+    everywhere(|fs, dir| {
+        let path = dir.join("a");
+        fs.create(&path, Access::Foreign).unwrap().write_at(0, b"mine").unwrap();
+        assert!(fs.create(&path, Access::Foreign).is_err());
+        let mut bytes = [0; 4];
+        assert_eq!(fs.open_read(&path, Access::Foreign).unwrap().read_at(0, &mut bytes).unwrap(), 4);
+        assert_eq!(&bytes, b"mine");
+        fs.remove(&path).unwrap();
+        assert!(fs.open(&path, Access::Foreign).is_err_and(|error| error.is_not_found()));
+    });
+}
+
+/// Who may put names into a folder of leases had the writer cut a file of its own, and wait for ever.
+#[test]
+fn links_and_pipes_of_others_are_neither_followed_nor_waited_for() {
+    let (temp, fs) = (TempDir::new(), RealFs::new());
+    let (own, link, pipe) = (temp.0.join("own"), temp.0.join("link"), temp.0.join("pipe"));
+    put(&*fs, &own, b"precious").unwrap();
+    std::os::unix::fs::symlink(&own, &link).unwrap();
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).unwrap();
+    for path in [&link, &pipe] {
+        assert!(fs.create(path, Access::Foreign).is_err());
+        assert!(fs.open(path, Access::Foreign).is_err());
+        assert!(fs.open_read(path, Access::Foreign).is_err());
+        for mode in [LockMode::Shared, LockMode::Exclusive] {
+            let refused = fs.lock(path, mode).unwrap_err();
+            assert!(matches!(refused, Error::Io { .. }), "{refused}");
+        }
+    }
+    assert_eq!(read_all(&*fs, &own).unwrap(), b"precious");
+}
+
+/// A folder that root made, whose files have to be its own, could be read by nobody else.
+#[test]
+fn what_is_made_for_others_is_theirs_as_well() {
+    use std::fs::{Permissions, metadata, set_permissions};
+    use std::os::unix::fs::PermissionsExt as _;
+    let (temp, fs) = (TempDir::new(), RealFs::new());
+    let mode = |path: &Path| metadata(path).unwrap().permissions().mode() & 0o7777;
+    let folder = temp.0.join("folder");
+    set_permissions(&temp.0, Permissions::from_mode(0o1777)).unwrap();
+    fs.create_dir(&folder).unwrap();
+    fs.create_dir(&folder).unwrap();
+    assert_eq!(mode(&folder), 0o1777);
+    assert!(fs.create_dir(&temp.0.join("no/folder")).unwrap_err().is_not_found());
+    let file = fs.create(&folder.join("file"), Access::Foreign).unwrap();
+    set_permissions(folder.join("file"), Permissions::from_mode(0o600)).unwrap();
+    file.share().unwrap();
+    assert_eq!(mode(&folder.join("file")), 0o644);
+}

@@ -1,13 +1,15 @@
 //! An executor's threads: nothing is lost, everybody has turns, what ends is gone, and threads end with it.
 
+use std::io;
 use std::time::Duration;
 
 use super::super::bell::Bell;
 use super::super::queue::{Class, Queue, Rest, Turns};
 use super::super::{Handle, Haste, Jobs, Machine, Step};
-use super::Executor;
+use super::{Executor, Life};
 use crate::clock::{Clock, ManualClock, RealClock};
 use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::thread::Builder;
 use crate::sync::{Arc, Mutex};
 
 /// A machine made of a closure.
@@ -103,6 +105,28 @@ fn a_panic_is_its_owners_and_others_go_on() {
     other.spawn("lucky", machine(Class::Prompt, || Step::Finished)).join();
     assert_eq!(one.panicked().as_deref(), Some("unlucky panicked: no luck"));
     assert_eq!(other.panicked(), None);
+}
+
+/// One moment without a thread to be had was the end of the pool.
+#[test]
+fn who_gets_no_thread_now_may_get_one_later() {
+    let (executor, clock) = executor(2);
+    let refused = || io::Error::from(io::ErrorKind::WouldBlock);
+    let reason = executor.shared().start_by(&mut |_, _| Err(refused())).unwrap_err();
+    assert!(reason.contains("cannot start thread"), "{reason}");
+    let mut begun = 0;
+    // One of each class does for a while.
+    let mut few = |_: &str, life: Life| -> io::Result<()> {
+        begun += 1;
+        if begun % 2 == 0 {
+            return Err(refused());
+        }
+        Builder::new().spawn(life).map(drop)
+    };
+    executor.shared().start_by(&mut few).unwrap();
+    assert_eq!(executor.look().threads.len(), 2);
+    executor.jobs("one", clock).spawn("lucky", machine(Class::Yielding, || Step::Finished)).join();
+    assert_eq!(executor.look().threads.len(), executor.threads());
 }
 
 /// What waits in a fork keeps no thread of the executor.
@@ -232,6 +256,41 @@ fn a_panic_as_a_machine_is_dropped_ends_no_thread() {
     other.spawn("lucky", machine(Class::Yielding, || Step::Finished)).join();
     one.wait(&mut || one.panicked().is_some());
     assert_eq!(one.panicked().as_deref(), Some("unlucky panicked: dropped"));
+}
+
+/// Whoever wakes one owner does not look at the machines of others.
+#[test]
+fn an_owner_wakes_its_own_machines_and_is_gone_with_the_last() {
+    let mut queue = Queue::default();
+    let turns = Arc::new(Turns::new(Arc::new(Bell::new(Arc::new(ManualClock::new())))));
+    let owners = [queue.add_owner("one"), queue.add_owner("other")];
+    for owner in owners {
+        for _ in 0..3 {
+            queue.add(owner, "sleeps", &turns, machine(Class::Yielding, || Step::Idle));
+        }
+    }
+    let rest = |queue: &mut Queue| {
+        let mut rested = Vec::new();
+        while let Some(turn) = queue.take(Class::Yielding) {
+            rested.push(turn.id);
+            let seen = turn.turns.bell.epoch();
+            queue.put_back(turn, Rest::UntilWoken, seen);
+        }
+        rested
+    };
+    assert_eq!(rest(&mut queue).len(), 6);
+    queue.wake(owners[1]);
+    let woken = rest(&mut queue);
+    assert_eq!((woken.len(), queue.counts()), (3, (0, 6)));
+    queue.wake(owners[1]);
+    while let Some(turn) = queue.take(Class::Yielding) {
+        assert!(queue.name(turn.id).is_some() && queue.remove(turn.id) == Some(owners[1]));
+        assert!(!queue.holds(turn.id));
+    }
+    queue.remove_owner(owners[1]);
+    queue.wake(owners[1]);
+    queue.wake(owners[0]);
+    assert_eq!(queue.counts(), (3, 0));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use forebay_base::{Error, Result};
 use forebay_buffer_tree::TreeOptions;
-use forebay_layouts::TableOptions;
+use forebay_layouts::{RuleName, TableOptions};
 
 use super::{AskedOptions, TableBuilder};
 use crate::context::refuse_guests;
@@ -14,11 +14,17 @@ impl<K> TableBuilder<K> {
     /// go on; what is written from then on goes by the new options, and what there is once merges come to it: a
     /// node or a run that nothing is added to stays as it is. A crash leaves all old options or all new ones.
     ///
-    /// [`f64::INFINITY`] takes away a bound on space amplification, and [`Duration::MAX`] a reclaim interval. Entries get
-    /// a new time to live where their table is opened after this. Refused are options that older records could not be
-    /// read with: a time to live or values apart for a table that was made without, or none for one that has them, and
-    /// other filters for trees (layout `jungle`). Layouts are changed by
-    /// [`Table::set_layout`](crate::Table::set_layout); rules and compaction filters are given when a table is opened.
+    /// [`f64::INFINITY`] takes away a bound on space amplification, and [`Duration::MAX`] a reclaim interval. A bound below
+    /// what the table takes has its writers wait until merges have come down to it: compact first. A reclaim interval
+    /// that comes so counts for lists and for the log as it is written from then on: not for files of values that other
+    /// tables keep apart, nor for a log segment that is about to be used again. Entries get a new time to live where
+    /// their table is opened after this.
+    ///
+    /// Refused are options that older records could not be read with: a time to live or values apart for a table that was
+    /// made without, or none for one that has them, another time to live where operands are merged, and other filters
+    /// for trees (layout `jungle`). Layouts are changed by [`Table::set_layout`](crate::Table::set_layout); rules and
+    /// compaction filters are given when a table is opened. A [follower](crate::Follower) has the time to live that its
+    /// source has, and all else as it likes.
     ///
     /// ```
     /// # let env = forebay::env::Env::simulated(forebay::env::fs::MemoryFs::new(), 1);
@@ -39,7 +45,16 @@ impl<K> TableBuilder<K> {
                 self.name
             )));
         }
-        self.engine.relayout.alter(&self.name, |before| self.asked.instead_of(before))
+        if self.asked.time_to_live.is_some() {
+            // It decides what is written.
+            self.engine.context.refuse_followers()?;
+        }
+        self.engine.relayout.alter(&self.name, |table| {
+            if self.rule.name != RuleName::None {
+                self.agrees_on_rule(&table.rule)?;
+            }
+            Ok(self.asked.instead_of(&table.options))
+        })
     }
 }
 

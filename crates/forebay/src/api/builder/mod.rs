@@ -18,7 +18,7 @@ use forebay_store::manifest::{Edit, TableEntry};
 use crate::api::Operands;
 use crate::context::refuse_guests;
 use crate::engine::Engine;
-use crate::versions::{TableState, table_state};
+use crate::versions::{TableState, VersionSetGuard, Versions, table_state};
 use crate::{MergeRule, OrderedTable, Table};
 
 pub use aggregating::Aggregating;
@@ -124,7 +124,7 @@ impl TableBuilder {
     /// The rule that merges operands of [`Table::merge`]. The table keeps the rule's name. Opening a database does not
     /// bring back the rule's code, so open the table with the rule again soon afterwards. Until then the table is not
     /// read and none of it is merged; and once its records in the log fill the write buffers, writes to any table are
-    /// refused with an error that names table and rule.
+    /// refused with an error that names table and rule. Of a [`StoredRule`](crate::StoredRule) the code is always there.
     pub fn merge_rule(mut self, rule: impl MergeRule) -> Self {
         let name = RuleName::Operands(rule.name().to_string());
         self.rule = AskedRule { name, code: Some(Arc::new(Operands(rule))) };
@@ -165,6 +165,29 @@ impl TableBuilder {
         let state = found.map_or_else(|| Self::new(engine, "").find_or_make(), Ok)?;
         Ok(Table::new(engine, &state))
     }
+}
+
+/// Makes an empty table of a number that none has.
+pub(crate) fn make_table(
+    engine: &Engine,
+    version_set: &mut VersionSetGuard<'_>,
+    entry: TableEntry,
+) -> Result<Arc<TableState>> {
+    let Versions { lists, trees, .. } = &*engine.versions;
+    let (seed, merge_bytes) = (engine.context.superblock.hash_seed, engine.context.division().job_bytes());
+    let table = table_state(&entry, lists, trees, seed, merge_bytes, None, &|_| None)?;
+    debug_assert!(engine.versions.state().tables.get(&entry.id).is_none(), "a new table gets a new number");
+    debug_assert!(table.version.files().is_empty() && table.version.records() == 0, "it begins empty");
+    let next = entry
+        .id
+        .checked_add(1)
+        .ok_or_else(|| Error::invalid("the database has had as many tables as can be"))?;
+    let next_table = version_set.next_table.max(next);
+    version_set.append(&Edit::CreateTable(entry))?;
+    version_set.next_table = next_table;
+    yield_point("table is durable");
+    engine.versions.update_state(|state| state.tables.insert(Arc::clone(&table)));
+    Ok(table)
 }
 
 impl<K> TableBuilder<K> {
@@ -328,6 +351,7 @@ impl<K> TableBuilder<K> {
         if self.existing {
             return Err(self.engine.context.no_table(&self.name));
         }
+        self.engine.context.refuse_followers()?;
         let options = self.options();
         self.can_have(&options)?;
         let entry = TableEntry {
@@ -337,25 +361,7 @@ impl<K> TableBuilder<K> {
             version: forebay_layouts::empty(&options)?,
             files: Vec::new(),
         };
-        let engine = &self.engine;
-        let (seed, merge_bytes) =
-            (engine.context.superblock.hash_seed, engine.context.division().job_bytes());
-        let table = table_state(
-            &entry,
-            &engine.versions.lists,
-            &engine.versions.trees,
-            seed,
-            merge_bytes,
-            None,
-            &|_| None,
-        )?;
-        debug_assert!(state.tables.get(&entry.id).is_none(), "a new table gets a new number");
-        debug_assert!(table.version.files().is_empty() && table.version.records() == 0, "it begins empty");
-        version_set.append(&Edit::CreateTable(entry))?;
-        version_set.next_table += 1;
-        yield_point("table is durable");
-        engine.versions.update_state(|state| state.tables.insert(Arc::clone(&table)));
-        Ok(table)
+        make_table(&self.engine, &mut version_set, entry)
     }
 
     fn options(&self) -> TableOptions {

@@ -24,7 +24,9 @@ impl VersionSetGuard<'_> {
             return Err(context.log().err().unwrap_or_else(closed));
         };
         let told = manifest.announce(&*context.env.fs, &context.dir, edit);
-        told.and_then(|()| manifest.append(edit)).map_err(|error| judge(context, error))
+        told.and_then(|()| manifest.append(edit)).map_err(|error| judge(context, error))?;
+        self.versions.lists.trash.reach(manifest.place());
+        Ok(())
     }
 
     /// Has the manifest say how late it is, if that is this much later than it says, and any entries expire: however the
@@ -58,6 +60,7 @@ impl VersionSetGuard<'_> {
             log: self.log,
             rolled_back: self.rolled_back,
             clock_milliseconds: self.clock_milliseconds,
+            feed: self.feed.clone(),
             tables: tables.collect(),
             savepoints: savepoints.collect(),
         }
@@ -86,10 +89,15 @@ impl Versions {
             }
             judge(context, error)
         })?;
+        // Before others can append to it: what they let go of is let go of later.
+        self.lists.trash.reach(fresh.place());
         let old = version_set.manifest.replace(fresh);
         debug_assert!(old.as_ref().is_none_or(|old| old.id() < id), "manifests number on");
         drop(version_set);
-        old.map_or(Ok(()), |old| fs.remove(old.path()))
+        if let Some(old) = old {
+            self.lists.trash.remove(fs, old.path().to_path_buf());
+        }
+        Ok(())
     }
 }
 

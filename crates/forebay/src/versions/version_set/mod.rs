@@ -16,7 +16,7 @@ use forebay_env::sync::atomic::Ordering;
 use forebay_env::yield_point;
 use forebay_layouts::{Applied, DataFile, NodeKey, Outcome, Rebased, TableVersion};
 use forebay_store::WriteBuffer;
-use forebay_store::manifest::{Change, Edit, LogMark, Manifest};
+use forebay_store::manifest::{Change, Edit, Feed, LogMark, Manifest};
 
 use crate::versions::{RetainedSegment, Savepoint, State, TableState, Tables, Versions};
 
@@ -46,6 +46,10 @@ pub(crate) struct VersionSet {
     pub(crate) rolled_back: u64,
     /// How late the manifest says that it is, in milliseconds since 1970; 0 where it says nothing.
     pub(crate) clock_milliseconds: u64,
+    /// What is said of the feed of changes.
+    pub(crate) feed: Feed,
+    /// What is to be said of it before anything else comes in, where an opening found no room for that.
+    pub(crate) owed_feed: Option<Feed>,
 }
 
 /// The version set, locked. What needs the lock is a method of this.
@@ -257,8 +261,7 @@ impl VersionSetGuard<'_> {
     ) -> LogMark {
         let tables = state.tables.iter().map(|(id, table)| versions.get(id).unwrap_or(&table.version));
         let first_needed = tables.filter_map(|version| Some(version.resident()?.first_segment)).min();
-        let keep_bytes = self.versions.context.options.keep_changes_bytes;
-        self.log_after(first_needed, pending.flushed.as_ref(), keep_bytes)
+        self.log_after(first_needed, pending.flushed.as_ref(), self.feed.keep_bytes)
     }
 
     /// What passes with the process, and leaves the log as it is, takes no edit of the manifest.
@@ -282,6 +285,9 @@ impl VersionSetGuard<'_> {
         };
         if versions.look(drops_parts) {
             self.keep_time(Duration::ZERO)?;
+        }
+        if pending.is_beside_log {
+            self.part_lineage()?;
         }
         change.log = (log != self.log || self.log_is_ahead).then_some(log);
         self.append(&Edit::Change(std::mem::take(change)))?;

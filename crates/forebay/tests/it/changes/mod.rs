@@ -1,7 +1,11 @@
 //! The feed of changes against a list of all that was committed.
 
+mod following;
 mod keeping;
+mod parted;
 mod rolled_back;
+mod to_a_moment;
+mod told_tables;
 mod world;
 
 use forebay::{Database, Error, Layout};

@@ -9,7 +9,7 @@ use super::super::set::{Edit, Part, Replace, Run, RunSet, Taken, total};
 use super::{Act, Next, Slice};
 
 /// A slice of a merge is about this many files long.
-const SLICE_FILES: u64 = 4;
+pub(super) const SLICE_FILES: u64 = 4;
 /// Where it would be longer than that, because so many runs have long parts, it ends within one.
 const SLICE_FILES_MAX: u64 = 16;
 
@@ -116,7 +116,9 @@ impl<F: Fragment> RunSet<F> {
             let parts = inputs.iter().flat_map(|run| &run.parts[run.overlapping(&range)]);
             let here = parts.filter_map(|part| part.portion_in(&range)).map(|portion| portion.bytes);
             bytes = total(here.chain([bytes]));
-            if bytes >= SLICE_FILES * self.file_bytes || end.as_ref().is_some_and(|end| end <= high) {
+            if bytes >= SLICE_FILES.saturating_mul(self.file_bytes)
+                || end.as_ref().is_some_and(|end| end <= high)
+            {
                 return Some(high.clone());
             }
             low = high.clone();
@@ -131,7 +133,7 @@ impl<F: Fragment> RunSet<F> {
         let whole = total(runs.iter().map(|run| left(run)));
         let guide = runs.iter().max_by_key(|run| left(run))?;
         // The others are taken to lie as the largest does.
-        let enough = (files * self.file_bytes) as f64 * left(guide) as f64 / whole.max(1) as f64;
+        let enough = files as f64 * self.file_bytes as f64 * left(guide) as f64 / whole.max(1) as f64;
         let mut sum = 0_u64;
         let last = guide.parts[guide.first_behind(low)..].iter().find(|part| {
             sum = sum.saturating_add(part.portion.bytes);

@@ -15,8 +15,8 @@
 
 use std::fmt::Write as _;
 
-use forebay_base::Bound;
 use forebay_base::wire::{Reader, put_varint};
+use forebay_base::{Bound, Range};
 use forebay_buffer_tree::wire::{put_all, put_bound, put_portion};
 use forebay_buffer_tree::{Edit, JobKind, JobPlan, Node, NodeId, Outcome, Portion, Tree, Work};
 
@@ -135,7 +135,7 @@ impl State {
         let shown = next.as_ref().map_or_else(|| "nothing".into(), |work| step(&tree, work));
         writeln!(said, "next:    {shown}").unwrap();
         let compact = tree.next_full_compaction(&self.busy).map(|plan| job(&tree, &plan));
-        let reclaim = tree.next_reclaim(&self.busy, None).map(|(plan, _)| job(&tree, &plan));
+        let reclaim = tree.next_reclaim(&self.busy, None, &Range::all()).map(|(plan, _)| job(&tree, &plan));
         writeln!(said, "compact: {}", compact.unwrap_or_else(|| "nothing".into())).unwrap();
         writeln!(said, "reclaim: {}", reclaim.unwrap_or_else(|| "nothing".into())).unwrap();
         writeln!(said, "debt:    {}", size(tree.debt_bytes())).unwrap();

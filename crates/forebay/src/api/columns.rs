@@ -1,0 +1,239 @@
+//! Columns of Arrow in and out of tables: keys and values as two arrays of equal length.
+
+use std::sync::Arc;
+
+use arrow_array::builder::BinaryBuilder;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    ArrowPrimitiveType, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type,
+    UInt64Type,
+};
+use arrow_array::{Array, RecordBatch};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use forebay_base::merge::Direction;
+use forebay_base::{Error, Order, Range, Result};
+
+use crate::api::KeyBounds;
+use crate::api::table::range_of;
+use crate::versions::View;
+use crate::{Batch, Cursor, OrderedTable, Table};
+
+/// A record batch ends once it has this many bytes, however few its rows are: offsets in it are 31-bit numbers.
+const BATCH_BYTES: usize = 64 << 20;
+/// What operands merge to may be longer than what they came in.
+const BATCH_BYTES_MAX: usize = i32::MAX as usize;
+
+/// The bytes of an array's row, appended to what is there.
+type Row<'a> = Box<dyn Fn(usize, &mut Vec<u8>) + 'a>;
+
+impl Batch {
+    /// Sets the key of each row to its value, or deletes it where the value is null. Both arrays are as long.
+    ///
+    /// Keys and values are of the types `Binary`, `LargeBinary`, `BinaryView`, `FixedSizeBinary`, `Utf8`, `LargeUtf8` or
+    /// `Utf8View`: their bytes as they are. Keys may be whole numbers, too, signed or not, of 8 to 64 bits: big-endian, and
+    /// of signed ones with the first bit turned over, so that keys are in the numbers' order. A null key, another type
+    /// or another length makes the commit fail, and nothing of the batch is written. It costs what
+    /// [`put`](Self::put) of each row costs; the arrays are not kept.
+    pub fn put_columns(&mut self, table: impl AsRef<Table>, keys: &dyn Array, values: &dyn Array) {
+        if let Err(fault) = self.push_columns(table.as_ref(), keys, values) {
+            self.fail(fault);
+        }
+    }
+
+    fn push_columns(&mut self, table: &Table, keys: &dyn Array, values: &dyn Array) -> Result<()> {
+        if keys.len() != values.len() {
+            return Err(Error::invalid(format!("there are {} keys and {} values", keys.len(), values.len())));
+        }
+        if let Some(row) = (0..keys.len()).find(|&row| keys.is_null(row)) {
+            return Err(Error::invalid(format!(
+                "the key of row {row} is null; a null value deletes its key"
+            )));
+        }
+        let (key_of, value_of) = (number_rows(keys).or_else(|| byte_rows(keys)), byte_rows(values));
+        let (Some(key_of), Some(value_of)) = (key_of, value_of) else {
+            return Err(Error::invalid(format!(
+                "keys are {} and values {}; both must be binary or text, or keys whole numbers",
+                keys.data_type(),
+                values.data_type()
+            )));
+        };
+        let (mut key, mut value) = (Vec::new(), Vec::new());
+        for row in 0..keys.len() {
+            key.clear();
+            key_of(row, &mut key);
+            if values.is_null(row) {
+                self.delete(table, &key);
+                continue;
+            }
+            value.clear();
+            value_of(row, &mut value);
+            self.put(table, &key, &value);
+        }
+        Ok(())
+    }
+}
+
+/// Rows of bytes or text.
+fn byte_rows(array: &dyn Array) -> Option<Row<'_>> {
+    macro_rules! rows {
+        ($array:expr) => {{
+            let array = $array?;
+            let row: Row<'_> =
+                Box::new(move |row, out: &mut Vec<u8>| out.extend_from_slice(array.value(row).as_ref()));
+            row
+        }};
+    }
+    Some(match array.data_type() {
+        DataType::Binary => rows!(array.as_binary_opt::<i32>()),
+        DataType::LargeBinary => rows!(array.as_binary_opt::<i64>()),
+        DataType::BinaryView => rows!(array.as_binary_view_opt()),
+        DataType::FixedSizeBinary(_) => rows!(array.as_fixed_size_binary_opt()),
+        DataType::Utf8 => rows!(array.as_string_opt::<i32>()),
+        DataType::LargeUtf8 => rows!(array.as_string_opt::<i64>()),
+        DataType::Utf8View => rows!(array.as_string_view_opt()),
+        _ => return None,
+    })
+}
+
+/// Rows of whole numbers, in bytes of the same order.
+fn number_rows(array: &dyn Array) -> Option<Row<'_>> {
+    macro_rules! rows {
+        ($type:ty, $turned:expr) => {{
+            let numbers = array.as_primitive_opt::<$type>()?;
+            let row: Row<'_> = Box::new(move |row, out: &mut Vec<u8>| {
+                let turned: <$type as ArrowPrimitiveType>::Native = $turned;
+                out.extend_from_slice(&(numbers.value(row) ^ turned).to_be_bytes());
+            });
+            row
+        }};
+    }
+    Some(match array.data_type() {
+        DataType::UInt8 => rows!(UInt8Type, 0),
+        DataType::UInt16 => rows!(UInt16Type, 0),
+        DataType::UInt32 => rows!(UInt32Type, 0),
+        DataType::UInt64 => rows!(UInt64Type, 0),
+        DataType::Int8 => rows!(Int8Type, i8::MIN),
+        DataType::Int16 => rows!(Int16Type, i16::MIN),
+        DataType::Int32 => rows!(Int32Type, i32::MIN),
+        DataType::Int64 => rows!(Int64Type, i64::MIN),
+        _ => return None,
+    })
+}
+
+impl Table {
+    /// Writes columns at the database's default durability, all rows or none: [`Batch::put_columns`].
+    ///
+    /// ```
+    /// # let env = forebay::env::Env::simulated(forebay::env::fs::MemoryFs::new(), 1);
+    /// # use forebay::{Database, Layout, Options};
+    /// use arrow_array::{Int32Array, StringArray};
+    ///
+    /// # let db = Database::open("/db", Options::default().env(env))?;
+    /// let names = db.table("names").layout(Layout::leveling(10)).open_ordered()?;
+    /// names.put_columns(&Int32Array::from(vec![7, -1]), &StringArray::from(vec!["seven", "less"]))?;
+    /// let batch = names.scan_columns(.., 1000)?.next().unwrap()?;
+    /// assert_eq!(batch.num_rows(), 2);
+    /// # Ok::<(), forebay::Error>(())
+    /// ```
+    pub fn put_columns(&self, keys: &dyn Array, values: &dyn Array) -> Result<()> {
+        let mut batch = Batch::new();
+        batch.put_columns(self, keys, values);
+        self.commit(&batch)
+    }
+
+    /// All entries as record batches, in the table's own order, as of now: see
+    /// [`OrderedTable::scan_columns`].
+    pub fn iter_columns(&self, rows_max: usize) -> Result<ColumnScan> {
+        ColumnScan::new(self, self.engine.versions.view(), Range::all(), rows_max)
+    }
+}
+
+impl OrderedTable {
+    /// Entries with keys in the range, ascending, as record batches of two binary columns, `key` and `value`, as of now.
+    /// A batch has at most so many rows, at least 1, and ends once it has 64 MiB. Device reads: those of
+    /// [`range`](Self::range); each key and value is copied once.
+    pub fn scan_columns(&self, bounds: impl KeyBounds, rows_max: usize) -> Result<ColumnScan> {
+        let view = self.engine.versions.view().in_order(self.id())?;
+        ColumnScan::new(self, view, range_of(Order::Lexical, &bounds), rows_max)
+    }
+}
+
+/// Record batches of a walk: [`OrderedTable::scan_columns`]. After an error it ends.
+#[derive(Debug)]
+pub struct ColumnScan {
+    cursor: Cursor,
+    schema: SchemaRef,
+    rows_max: usize,
+    /// The cursor's entry is still to come: it had no room in the batch before.
+    is_held: bool,
+    is_over: bool,
+}
+
+impl ColumnScan {
+    fn new(table: &Table, view: View, range: Range, rows_max: usize) -> Result<Self> {
+        if rows_max == 0 {
+            return Err(Error::invalid("rows_max is 0; a record batch has at least one row"));
+        }
+        view.table(table.id())?.rule()?;
+        let cursor = Cursor::new(&table.engine.versions, view, table.id(), range, Direction::Forward)?;
+        let column = |name| Field::new(name, DataType::Binary, false);
+        let schema = Arc::new(Schema::new(vec![column("key"), column("value")]));
+        Ok(Self { cursor, schema, rows_max, is_held: false, is_over: false })
+    }
+
+    /// The schema of all batches.
+    pub fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn take(&mut self) -> Result<Option<RecordBatch>> {
+        let (mut keys, mut values) = (BinaryBuilder::new(), BinaryBuilder::new());
+        let (mut rows, mut key_bytes, mut value_bytes) = (0, 0, 0);
+        while rows < self.rows_max && key_bytes + value_bytes < BATCH_BYTES {
+            if !std::mem::take(&mut self.is_held) {
+                self.cursor.next()?;
+            }
+            let Some((key, value)) = self.cursor.entry() else {
+                self.is_over = true;
+                break;
+            };
+            if rows > 0 && value_bytes + value.len() > BATCH_BYTES_MAX {
+                self.is_held = true;
+                break;
+            }
+            if value.len() > BATCH_BYTES_MAX {
+                return Err(Error::TooLong(format!(
+                    "a value has {} bytes, more than a column of Arrow takes; read it by `get`",
+                    value.len()
+                )));
+            }
+            (rows, key_bytes, value_bytes) = (rows + 1, key_bytes + key.len(), value_bytes + value.len());
+            debug_assert!(
+                key_bytes.max(value_bytes) <= BATCH_BYTES_MAX,
+                "offsets in a column are 31-bit numbers"
+            );
+            keys.append_value(key);
+            values.append_value(value);
+        }
+        debug_assert!(!self.is_held || rows > 0, "what is kept for the next batch had rows before it");
+        if rows == 0 {
+            return Ok(None);
+        }
+        let batch =
+            RecordBatch::try_new(self.schema(), vec![Arc::new(keys.finish()), Arc::new(values.finish())]);
+        batch.map(Some).map_err(|error| Error::bug(format!("columns make no record batch: {error}")))
+    }
+}
+
+impl Iterator for ColumnScan {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.is_over {
+            return None;
+        }
+        let batch = self.take().transpose();
+        self.is_over |= !matches!(batch, Some(Ok(_)));
+        batch
+    }
+}

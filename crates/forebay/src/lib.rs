@@ -133,7 +133,7 @@ pub mod aggregate {
 /// Encryption at rest: keys, and who has them. See [`Options::encryption`].
 #[cfg(feature = "encryption")]
 pub mod encryption {
-    pub use forebay_env::encryption::{KEY_BYTES, Key, KeyProvider, OneKey};
+    pub use forebay_env::encryption::{KEY_BYTES, Key, KeyInFile, KeyProvider, OneKey};
 
     pub use crate::api::EncryptionStats;
 }

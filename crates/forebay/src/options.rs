@@ -1,17 +1,12 @@
 //! Options of a database: plain data, validated when it is opened. Units are the last word of a name.
 
 mod division;
+mod encryption;
 
-#[cfg(feature = "encryption")]
-use std::fmt;
-#[cfg(feature = "encryption")]
-use std::sync::Arc;
 use std::time::Duration;
 
 use forebay_base::{Error, Result};
 use forebay_env::Env;
-#[cfg(feature = "encryption")]
-use forebay_env::encryption::KeyProvider;
 use forebay_layouts::Layout;
 use forebay_store::log::Durability;
 
@@ -41,7 +36,7 @@ pub struct Options {
     pub(crate) env: Option<Env>,
     /// Who has the keys by which the database is encrypted.
     #[cfg(feature = "encryption")]
-    pub(crate) key_provider: Option<Provider>,
+    pub(crate) key_provider: Option<encryption::Provider>,
     /// Nobody's rest is taken for idle time, in which lists are merged that no limit asks for.
     pub(crate) is_never_idle: bool,
     /// Who writes: its own, or another database's.
@@ -56,18 +51,6 @@ pub(crate) enum Role {
     Own,
     /// One that follows another, and takes nothing else.
     Follower,
-}
-
-/// Who has keys. It is shown as that.
-#[cfg(feature = "encryption")]
-#[derive(Clone)]
-pub(crate) struct Provider(pub(crate) Arc<dyn KeyProvider>);
-
-#[cfg(feature = "encryption")]
-impl fmt::Debug for Provider {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("KeyProvider")
-    }
 }
 
 impl Default for Options {
@@ -340,39 +323,6 @@ impl Options {
     pub fn env(mut self, env: Env) -> Self {
         self.env = Some(env);
         self
-    }
-
-    /// Encrypts all that is in files: a new database by data keys of its own, which are encrypted by a key of the
-    /// provider's. One that was made so opens only with the provider of that key, and one that was made otherwise only
-    /// without. Names, lengths and times of files are not hidden, nor is how many records a commit has;
-    /// `docs/guide/encryption.md` tells the rest. Tables cannot have
-    /// [`values_apart`](crate::TableBuilder::values_apart), and what snapshots alone hold of write buffers stays in
-    /// memory.
-    ///
-    /// ```
-    /// # let env = forebay::env::Env::simulated(forebay::env::fs::MemoryFs::new(), 1);
-    /// use forebay::encryption::{Key, OneKey};
-    /// use forebay::{Database, Options};
-    ///
-    /// # let bytes_of_the_key = [7; 32];
-    /// let provider = std::sync::Arc::new(OneKey::new("2026", Key::new(bytes_of_the_key)));
-    /// let options = Options::default().encryption(provider);
-    /// # let options = options.env(env);
-    /// let db = Database::open("/db", options)?;
-    /// # Ok::<(), forebay::Error>(())
-    /// ```
-    #[cfg(feature = "encryption")]
-    pub fn encryption(mut self, provider: Arc<dyn KeyProvider>) -> Self {
-        self.key_provider = Some(Provider(provider));
-        self
-    }
-
-    /// Whether it is to be encrypted.
-    pub(crate) fn is_encrypted(&self) -> bool {
-        #[cfg(feature = "encryption")]
-        return self.key_provider.is_some();
-        #[cfg(not(feature = "encryption"))]
-        false
     }
 
     /// For a database to which more may come, however long nothing does.

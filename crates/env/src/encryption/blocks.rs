@@ -1,6 +1,6 @@
 //! Where blocks of ciphertext stand in a file of records, and what stands beside each.
 //!
-//! A header takes the file's first 4096 bytes. Then come blocks, each of up to 4096 bytes of ciphertext behind 32 bytes:
+//! A header takes the file's first 4096 bytes, and its spare the next. Then come blocks, each of up to 4096 bytes of ciphertext behind 32 bytes:
 //! `u32 number of the block, its low half | 12 bytes of nonce | 16 bytes of tag`. All but the last are full.
 
 use forebay_base::checksum::plain;
@@ -10,8 +10,10 @@ use forebay_base::wire::u32_at;
 use super::cipher::Cipher;
 use super::{NONCE_BYTES, TAG_BYTES};
 
-/// Bytes of a header.
-pub(super) const HEADER_BYTES: usize = 4096;
+/// Bytes of one copy of a header.
+pub(super) const COPY_BYTES: usize = 4096;
+/// Bytes of a header and its spare.
+pub(super) const HEADER_BYTES: usize = 2 * COPY_BYTES;
 /// Bytes before the ciphertext of a block.
 pub(super) const EXTRA_BYTES: usize = 4 + NONCE_BYTES + TAG_BYTES;
 /// What a full block takes.
@@ -21,7 +23,7 @@ const MAGIC: &[u8; 8] = b"FBBLOCK\n";
 const VERSION: u32 = 1;
 const SALT_BYTES: usize = 32;
 
-const _: () = assert!(EXTRA_BYTES == 32 && HEADER_BYTES >= 4 + 8 + 4 + 4 + SALT_BYTES);
+const _: () = assert!(EXTRA_BYTES == 32 && COPY_BYTES >= 4 + 8 + 4 + 4 + SALT_BYTES);
 
 /// What a file begins with.
 pub(super) struct Header {
@@ -32,16 +34,16 @@ pub(super) struct Header {
 }
 
 impl Header {
-    /// `u32 checksum | magic | u32 version | u32 key | 32 bytes of salt | zeros`
+    /// `u32 checksum | magic | u32 version | u32 key | 32 bytes of salt | zeros`, twice.
     pub(super) fn encode(&self) -> Vec<u8> {
-        let mut bytes = vec![0; HEADER_BYTES];
+        let mut bytes = vec![0; COPY_BYTES];
         bytes[4..12].copy_from_slice(MAGIC);
         bytes[12..16].copy_from_slice(&VERSION.to_le_bytes());
         bytes[16..20].copy_from_slice(&self.key.to_le_bytes());
         bytes[20..20 + SALT_BYTES].copy_from_slice(&self.salt);
         let sum = plain(&bytes[4..]);
         bytes[..4].copy_from_slice(&sum.to_le_bytes());
-        bytes
+        bytes.repeat(2)
     }
 
     /// The checksum that it begins with: by its salt, that of no other file.
@@ -51,7 +53,10 @@ impl Header {
 
     /// `Err` says what is wrong.
     pub(super) fn decode(bytes: &[u8]) -> Result<Self, String> {
-        if bytes.len() < HEADER_BYTES || bytes[4..12] != *MAGIC || plain(&bytes[4..]) != u32_at(bytes, 0) {
+        if bytes.len() < COPY_BYTES
+            || bytes[4..12] != *MAGIC
+            || plain(&bytes[4..COPY_BYTES]) != u32_at(bytes, 0)
+        {
             return Err("no header of an encrypted file stands here".into());
         }
         match u32_at(bytes, 12) {
@@ -103,6 +108,7 @@ pub(super) fn encrypt(
 
 /// The bytes of a block, which are decrypted where they are; `None` where it is not what was written here.
 pub(super) fn decrypt<'b>(cipher: &Cipher, block: u64, stored: &'b mut [u8]) -> Option<&'b mut [u8]> {
+    debug_assert!(stored.len() <= STORED_BYTES, "it is one block");
     let (extra, text) = stored.split_at_mut_checked(EXTRA_BYTES)?;
     let (mut nonce, mut tag) = ([0; NONCE_BYTES], [0; TAG_BYTES]);
     nonce.copy_from_slice(&extra[4..4 + NONCE_BYTES]);

@@ -132,6 +132,7 @@ impl DataKeys {
         let key = DataKey::new(Key::new(*self.randomness.bytes()?))?;
         let mut ring = self.ring.write();
         let number = ring.keys.last_key_value().map_or(1, |(&last, _)| last + 1);
+        debug_assert!(number > ring.newest, "numbers grow");
         ring.keys.insert(number, key);
         Ok(number)
     }

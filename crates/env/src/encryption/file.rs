@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use forebay_base::limits::BLOCK_BYTES;
 use forebay_base::{Error, Result};
 
-use super::blocks::{self, EXTRA_BYTES, HEADER_BYTES, Header, STORED_BYTES};
+use super::blocks::{self, COPY_BYTES, EXTRA_BYTES, HEADER_BYTES, Header, STORED_BYTES};
 use super::cipher::Cipher;
 use super::data_keys::DataKeys;
 use super::fs::Damage;
@@ -33,17 +33,23 @@ pub(super) struct Shared {
 }
 
 impl BlockFile {
-    pub(super) fn header(inner: &dyn File) -> Result<Header> {
+    /// The file's header. Its spare is for whoever saves what is left: what is damaged is told of to anybody else.
+    pub(super) fn header(inner: &dyn File, damage: Damage) -> Result<Header> {
         let mut bytes = vec![0; HEADER_BYTES];
         let got = inner.read_at(0, &mut bytes)?;
-        Header::decode(&bytes[..got]).map_err(|reason| Error::corruption(inner.path(), 0, reason))
+        let (first, spare) = bytes[..got].split_at(got.min(COPY_BYTES));
+        let header = match (Header::decode(first), damage) {
+            (Err(_), Damage::Zeros) => Header::decode(spare),
+            (header, _) => header,
+        };
+        header.map_err(|reason| Error::corruption(inner.path(), 0, reason))
     }
 
     fn cipher(&self) -> Result<&Cipher> {
         if let Some(cipher) = self.shared.cipher.get() {
             return Ok(cipher);
         }
-        let header = Self::header(&*self.inner)?;
+        let header = Self::header(&*self.inner, self.shared.damage)?;
         let cipher = self.shared.keys.of_file(&header)?.ok_or_else(|| {
             let reason =
                 format!("it is encrypted by data key {}, which the database does not have", header.key);
@@ -52,15 +58,11 @@ impl BlockFile {
         Ok(self.shared.cipher.get_or_init(|| cipher))
     }
 
-    /// Reads from one block on, up to as many as are done at a time, of which the first bytes are passed. Returns how
-    /// much was there.
-    fn read_some(&self, block: u64, passed: usize, into: &mut [u8]) -> Result<usize> {
-        let cipher = self.cipher()?;
-        // A block is decrypted whole.
-        let mut stored = vec![0; (passed + into.len()).div_ceil(BLOCK_BYTES) * STORED_BYTES];
-        let got = self.inner.read_at(blocks::place_of(block), &mut stored)?;
-        let mut done = 0;
-        for (number, stored) in (block..).zip(stored[..got].chunks_mut(STORED_BYTES)) {
+    /// Shows blocks that were read, from one on, of which the first bytes are passed. Returns how much was there.
+    fn decrypt(&self, block: u64, passed: usize, stored: &mut [u8], into: &mut [u8]) -> Result<usize> {
+        debug_assert!(passed < BLOCK_BYTES, "it begins in the first block");
+        let (cipher, mut done) = (self.cipher()?, 0);
+        for (number, stored) in (block..).zip(stored.chunks_mut(STORED_BYTES)) {
             let length = stored.len().saturating_sub(EXTRA_BYTES);
             let text = match (blocks::decrypt(cipher, number, stored), self.shared.damage) {
                 (Some(text), _) => text,
@@ -130,6 +132,11 @@ impl BlockFile {
         if behind > end {
             whole.extend(self.read_range(end, behind)?);
         }
+        debug_assert_eq!(
+            start + whole.len() as u64,
+            end.max(behind),
+            "blocks are whole, up to the end of the file"
+        );
         self.write_blocks(start / BLOCK, &whole)
     }
 }
@@ -140,19 +147,30 @@ impl File for BlockFile {
     }
 
     fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<usize> {
-        let mut done = 0;
+        let (mut done, mut stored) = (0, Vec::new());
         while done < into.len() {
             let at = offset + done as u64;
             let (block, passed) = (at / BLOCK, (at % BLOCK) as usize);
             let most = (BLOCKS_AT_ONCE * BLOCK) as usize - passed;
             let end = into.len().min(done + most);
-            let got = self.read_some(block, passed, &mut into[done..end])?;
-            done += got;
+            // A block is decrypted whole.
+            stored.resize((passed + end - done).div_ceil(BLOCK_BYTES) * STORED_BYTES, 0);
+            let got = self.inner.read_at(blocks::place_of(block), &mut stored)?;
+            done += self.decrypt(block, passed, &mut stored[..got], &mut into[done..end])?;
             if done < end {
                 break;
             }
         }
         Ok(done)
+    }
+
+    fn stored_part(&self, offset: u64, bytes: usize) -> Option<(&dyn File, u64, usize)> {
+        let blocks = ((offset % BLOCK) as usize + bytes).div_ceil(BLOCK_BYTES);
+        Some((&*self.inner, blocks::place_of(offset / BLOCK), blocks * STORED_BYTES))
+    }
+
+    fn show(&self, offset: u64, stored: &mut [u8], into: &mut [u8]) -> Result<usize> {
+        self.decrypt(offset / BLOCK, (offset % BLOCK) as usize, stored, into)
     }
 
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {

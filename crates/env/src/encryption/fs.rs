@@ -11,7 +11,7 @@ use forebay_base::Result;
 use super::blocks;
 use super::data_keys::DataKeys;
 use super::file::{BlockFile, FrameFile, Shared};
-use crate::fs::{Access, File, FileLock, FileSystem, Helpers, LockMode};
+use crate::fs::{Access, File, FileLock, FileSystem, Helpers, LockMode, ReadRequest};
 use crate::sync::Arc;
 
 /// What becomes of a block that is not what was written.
@@ -125,7 +125,7 @@ impl FileSystem for EncryptedFs {
             return Ok(None);
         }
         let file = self.inner.open_read(path, Access::Random)?;
-        BlockFile::header(&*file).map(|header| Some((header.key, header.sum())))
+        BlockFile::header(&*file, self.damage).map(|header| Some((header.key, header.sum())))
     }
 
     fn exists(&self, path: &Path) -> Result<bool> {
@@ -158,6 +158,10 @@ impl FileSystem for EncryptedFs {
         self.inner.create_dir_all(dir)
     }
 
+    fn create_dir(&self, dir: &Path) -> Result<()> {
+        self.inner.create_dir(dir)
+    }
+
     fn remove_dir(&self, dir: &Path) -> Result<()> {
         self.inner.remove_dir(dir)
     }
@@ -180,6 +184,31 @@ impl FileSystem for EncryptedFs {
 
     fn absolute(&self, path: &Path) -> Result<PathBuf> {
         self.inner.absolute(path)
+    }
+
+    fn read_many(&self, requests: &mut [ReadRequest<'_>]) {
+        let stored_bytes = |request: &ReadRequest<'_>| {
+            request.file.stored_part(request.offset, request.into.len()).map_or(0, |(_, _, bytes)| bytes)
+        };
+        let mut stored: Vec<Vec<u8>> =
+            requests.iter().map(|request| vec![0; stored_bytes(request)]).collect();
+        let mut reads = Vec::with_capacity(requests.len());
+        for (ReadRequest { file, offset, into, .. }, stored) in requests.iter_mut().zip(&mut stored) {
+            reads.push(match file.stored_part(*offset, into.len()) {
+                Some((inner, place, _)) => ReadRequest::new(inner, place, stored),
+                None => ReadRequest::new(*file, *offset, into),
+            });
+        }
+        self.inner.read_many(&mut reads);
+        let outcomes: Vec<Result<usize>> = reads.into_iter().map(|read| read.outcome).collect();
+        debug_assert_eq!(outcomes.len(), requests.len(), "each is answered");
+        for ((request, stored), outcome) in requests.iter_mut().zip(&mut stored).zip(outcomes) {
+            let ReadRequest { file, offset, into, .. } = request;
+            request.outcome = match file.stored_part(*offset, into.len()) {
+                Some(_) => outcome.and_then(|got| file.show(*offset, &mut stored[..got], into)),
+                None => outcome,
+            };
+        }
     }
 
     fn free_bytes(&self, dir: &Path) -> Result<u64> {

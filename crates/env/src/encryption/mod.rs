@@ -24,6 +24,8 @@ mod file;
 #[cfg(feature = "encryption")]
 mod fs;
 #[cfg(feature = "encryption")]
+mod key_in_file;
+#[cfg(feature = "encryption")]
 mod keys;
 #[cfg(feature = "encryption")]
 #[cfg(test)]
@@ -36,6 +38,8 @@ pub use absent::DataKeys;
 pub use data_keys::{DataKeys, Reload};
 #[cfg(feature = "encryption")]
 pub use fs::{Damage, EncryptedFs};
+#[cfg(feature = "encryption")]
+pub use key_in_file::KeyInFile;
 #[cfg(feature = "encryption")]
 pub use keys::{Key, KeyProvider, OneKey};
 

@@ -7,9 +7,9 @@ use std::path::Path;
 use forebay_base::Result;
 use forebay_base::limits::BLOCK_BYTES;
 
-use super::blocks::{HEADER_BYTES, STORED_BYTES, shown_bytes, stored_bytes};
+use super::blocks::{COPY_BYTES, HEADER_BYTES, STORED_BYTES, shown_bytes, stored_bytes};
 use super::{Damage, DataKeys, EncryptedFs, Key, KeyProvider, OneKey, WrappedKey};
-use crate::fs::{Access, FileSystem, MemoryFs};
+use crate::fs::{Access, FileSystem, MemoryFs, ReadRequest};
 use crate::sync::Arc;
 use crate::{Env, Rng};
 
@@ -91,7 +91,7 @@ fn what_was_changed_is_not_read() {
     assert!(!intact.windows(16).any(|window| window == &text[..16]), "it is no text");
     let near =
         |at: &usize| (*at < 60 || *at >= HEADER_BYTES) && at % STORED_BYTES < 40 || at.is_multiple_of(97);
-    for at in (0..intact.len()).filter(near) {
+    for at in (0..intact.len()).filter(near).filter(|at| !(COPY_BYTES..HEADER_BYTES).contains(at)) {
         let mut damaged = intact.clone();
         damaged[at] ^= 1 << rng.index(8);
         replace(&memory, PATH, &damaged);
@@ -107,8 +107,9 @@ fn what_was_changed_is_not_read() {
     let mut other = intact.clone();
     fs.create(Path::new("/8.list"), Access::Buffered).unwrap().write_at(0, &text).unwrap();
     other[block(1)].copy_from_slice(&read(&*memory, "/8.list").unwrap()[block(1)]);
+    // What is not encrypted in the place of what is.
     let cut = &intact[..intact.len() - 1];
-    for damaged in [&swapped[..], &other, cut] {
+    for damaged in [&swapped[..], &other, cut, &text] {
         replace(&memory, PATH, damaged);
         assert!(read(&*fs, PATH).unwrap_err().is_corruption());
     }
@@ -122,12 +123,65 @@ fn what_is_left_of_a_file_is_read() {
     let (memory, fs, _) = made(4, Damage::Zeros);
     let text = random(&mut Rng::new(4), 3 * BLOCK_BYTES);
     fs.create(Path::new(PATH), Access::Buffered).unwrap().write_at(0, &text).unwrap();
-    let mut damaged = read(&*memory, PATH).unwrap();
-    damaged[HEADER_BYTES + STORED_BYTES + 100] ^= 1;
-    replace(&memory, PATH, &damaged);
+    let intact = read(&*memory, PATH).unwrap();
     let mut wanted = text;
     wanted[BLOCK_BYTES..2 * BLOCK_BYTES].fill(0);
-    assert_eq!(read(&*fs, PATH).unwrap(), wanted);
+    // The header, too: it has a spare.
+    for header in [0..0, 0..COPY_BYTES, 30..31, COPY_BYTES..HEADER_BYTES] {
+        let mut damaged = intact.clone();
+        damaged[HEADER_BYTES + STORED_BYTES + 100] ^= 1;
+        damaged[header].iter_mut().for_each(|byte| *byte ^= 0x55);
+        replace(&memory, PATH, &damaged);
+        assert_eq!(read(&*fs, PATH).unwrap(), wanted);
+    }
+    let mut damaged = intact;
+    damaged[..HEADER_BYTES].fill(0);
+    replace(&memory, PATH, &damaged);
+    assert!(read(&*fs, PATH).unwrap_err().is_corruption(), "without its salt it has no key");
+}
+
+/// Reads that are done together give what each does by itself, of files of all kinds, within and behind their ends.
+#[test]
+fn reads_done_together_are_reads() {
+    let mut rng = Rng::new(12);
+    let (memory, fs, _) = made(12, Damage::IsAnError);
+    for path in [PATH, "/8.tree", "/9.log"] {
+        fs.create(Path::new(path), Access::Buffered).unwrap().write_at(0, &random(&mut rng, 50_000)).unwrap();
+    }
+    let open = |path: &str| fs.open_read(Path::new(path), Access::Random).unwrap();
+    let files = [open(PATH), open("/8.tree"), open("/9.log")];
+    for is_damaged in [false, true] {
+        if is_damaged {
+            let mut bytes = read(&*memory, PATH).unwrap();
+            bytes[HEADER_BYTES + 3 * STORED_BYTES + 50] ^= 4;
+            replace(&memory, PATH, &bytes);
+        }
+        let mut refused = 0;
+        for _ in 0..50 {
+            let places: Vec<(usize, u64, usize)> = (0..rng.index(9))
+                .map(|_| (rng.index(3), rng.below(60_000), [0, 1, 4096, 9000][rng.index(4)]))
+                .collect();
+            let mut into: Vec<Vec<u8>> = places.iter().map(|place| vec![7; place.2]).collect();
+            let mut requests: Vec<ReadRequest<'_>> = places
+                .iter()
+                .zip(&mut into)
+                .map(|(&(file, offset, _), into)| ReadRequest::new(&*files[file], offset, into))
+                .collect();
+            fs.read_many(&mut requests);
+            let outcomes: Vec<Result<usize>> = requests.into_iter().map(|request| request.outcome).collect();
+            for (((file, offset, bytes), into), outcome) in places.into_iter().zip(into).zip(outcomes) {
+                let mut alone = vec![7; bytes];
+                match files[file].read_at(offset, &mut alone) {
+                    Ok(got) => assert_eq!((outcome.unwrap(), &into[..got]), (got, &alone[..got])),
+                    Err(error) => {
+                        assert_eq!(outcome.unwrap_err().to_string(), error.to_string());
+                        refused += 1;
+                    }
+                }
+            }
+        }
+        assert_eq!(refused > 0, is_damaged);
+    }
 }
 
 /// A nonce comes once: in a file that is cut and written anew, in its copy that goes its own way, and in frames.

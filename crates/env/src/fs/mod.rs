@@ -154,6 +154,15 @@ pub trait File: Send + Sync {
     fn identity(&self) -> Result<Option<Identity>> {
         Ok(None)
     }
+    /// What of the file as it is stored is read to [show](Self::show) these bytes: the file, where, and how much. `None`
+    /// where they are read as they are.
+    fn stored_part(&self, _offset: u64, _bytes: usize) -> Option<(&dyn File, u64, usize)> {
+        None
+    }
+    /// What was read of that, as what it shows from `offset` on. Returns how much that is.
+    fn show(&self, _offset: u64, _stored: &mut [u8], _into: &mut [u8]) -> Result<usize> {
+        Ok(0)
+    }
     /// By which keys whoever writes frames to it encrypts them, where they are to be.
     fn data_keys(&self) -> Option<&Arc<DataKeys>> {
         None

@@ -51,6 +51,7 @@ impl Database {
                 older_bytes += length;
             }
         }
+        debug_assert!(older_bytes <= bytes, "they are some of all");
         Ok(EncryptionStats { data_keys: keys.count(), bytes, older_bytes })
     }
 

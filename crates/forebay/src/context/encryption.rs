@@ -36,12 +36,13 @@ pub(crate) fn unlock(
             Ok((Env { fs, ..env.clone() }, Some(encryption)))
         }
         (true, false) => Err(Error::invalid(format!(
-            "{} is encrypted; open it with Options::encryption, of the crate's feature `encryption`, and the provider of its keys",
+            "{} is encrypted; open it by its key: with Options::encryption, of the crate's feature `encryption`, or the command's \
+             --key-file",
             dir.display()
         ))),
         (false, true) => Err(Error::invalid(format!(
-            "{} was made without encryption, and stays so; open it without Options::encryption, and copy what it has to a \
-             new database that has it",
+            "{} was made without encryption, and stays so; open it without Options::encryption, or --key-file, and copy \
+             what it has to a new database that has it",
             dir.display()
         ))),
     }
@@ -81,6 +82,7 @@ mod with {
     use forebay_env::sync::Mutex;
     use forebay_env::{Env, FileSystem};
     use forebay_store::manifest::{AppendError, KeyFile};
+    use forebay_store::names;
 
     use crate::options::Options;
 
@@ -92,11 +94,23 @@ mod with {
         replacing: Mutex<()>,
     }
 
+    fn remove_left(env: &Env, dir: &Path, name: &str) -> Result<()> {
+        let path = dir.join(name);
+        if env.fs.exists(&path)? { env.fs.remove(&path) } else { Ok(()) }
+    }
+
     impl Encryption {
         /// Draws the first data key, and makes the key file of a database that is about to be made.
         pub(super) fn begin(env: &Env, dir: &Path, options: &Options) -> Result<Option<Arc<dyn FileSystem>>> {
-            let Some(provider) = &options.key_provider else { return Ok(None) };
+            let Some(provider) = &options.key_provider else {
+                // Of one whose making was interrupted.
+                [names::KEYS, names::KEYS_SPARE]
+                    .into_iter()
+                    .try_for_each(|name| remove_left(env, dir, name))?;
+                return Ok(None);
+            };
             let keys = DataKeys::new(env)?;
+            debug_assert_eq!((keys.newest(), keys.count()), (1, 1), "a database begins with one");
             let file = KeyFile { keys: keys.wrap(&*provider.0)? };
             file.write(&*env.fs, dir).map_err(AppendError::into_cause)?;
             Ok(Some(EncryptedFs::new(Arc::clone(&env.fs), keys, Damage::IsAnError)))
@@ -134,6 +148,7 @@ mod with {
         pub(crate) fn renew(&self, fs: &dyn FileSystem, dir: &Path) -> Result<()> {
             let _alone = self.replacing.lock();
             let drawn = self.keys.draw()?;
+            debug_assert!(drawn > self.keys.newest(), "nothing is encrypted by it before it is in the file");
             self.write(fs, dir)?;
             self.keys.begin(drawn);
             Ok(())

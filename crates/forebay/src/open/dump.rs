@@ -7,7 +7,7 @@ use std::path::Path;
 use forebay_base::wire::Reader;
 use forebay_base::{Error, Kind, Result};
 use forebay_buffer_tree::TreeOptions;
-use forebay_env::{Access, FileSystem};
+use forebay_env::{Access, Env, FileSystem};
 use forebay_layouts::TableOptions;
 use forebay_store::list::{FileKind, FileMeta};
 use forebay_store::log::Frames;
@@ -19,9 +19,11 @@ use forebay_store::manifest::{
 use forebay_store::names;
 use serde::Serialize;
 
+use crate::context::unlock;
 use crate::open::Listing;
 use crate::open::destroy::no_database;
 use crate::open::enter::of_path;
+use crate::options::Options;
 
 /// An entry of a file of a database.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -111,7 +113,9 @@ struct Dump<'a> {
 
 /// Shows all entries, up to the first error of `see`. What cannot be read is [shown as that](DumpedEntry::Unreadable), and
 /// so is [what is newer](DumpedEntry::Newer).
-pub(crate) fn dump(fs: &dyn FileSystem, dir: &Path, see: &mut dyn FnMut(Dumped) -> Result<()>) -> Result<()> {
+pub(crate) fn dump(options: &Options, dir: &Path, see: &mut dyn FnMut(Dumped) -> Result<()>) -> Result<()> {
+    let env = options.env.clone().unwrap_or_else(Env::real);
+    let fs = &*env.fs;
     let has_root = |name: &str| fs.exists(&dir.join(name)).map_err(|error| of_path(fs, dir, error));
     let is_rooted = has_root(names::SUPERBLOCK)? || has_root(names::SUPERBLOCK_SPARE)?;
     let mut listing = match Listing::read(fs, dir) {
@@ -138,11 +142,16 @@ pub(crate) fn dump(fs: &dyn FileSystem, dir: &Path, see: &mut dyn FnMut(Dumped) 
         // What is not known of them would be taken for damage.
         listing.manifests.clear();
     }
-    if superblock.as_ref().is_ok_and(|superblock| superblock.is_encrypted) {
-        let reason = "the database is encrypted: nothing else can be shown";
-        let entry = DumpedEntry::Unreadable { reason: reason.into() };
-        return dump.show(Path::new(names::KEYS), 0, entry);
-    }
+    let unlocked = match &superblock {
+        Ok(superblock) if superblock.is_encrypted => unlock(&env, dir, options, superblock),
+        _ => Ok((env.clone(), None)),
+    };
+    let (unlocked, _encryption) = match unlocked {
+        Err(error) => return dump.show(Path::new(names::KEYS), 0, failed(&error)),
+        unlocked => unlocked?,
+    };
+    let fs = &*unlocked.fs;
+    dump.fs = fs;
     listing.manifests.into_iter().try_for_each(|id| dump.manifest(id))?;
     let Ok(Superblock { log_secret, .. }) = superblock else {
         // Without it no frame of the log is told from anything else.

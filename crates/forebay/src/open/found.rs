@@ -37,6 +37,7 @@ pub(super) fn unlocked(env: &Env, dir: &Path, options: &Options) -> Result<Unloc
     let gaps = Arc::new(Gaps::default());
     let superblock = superblock(&*env.fs, dir, options, &gaps)?;
     let (env, encryption) = unlock(env, dir, options, &superblock)?;
+    debug_assert_eq!(encryption.is_some(), superblock.is_encrypted, "without its keys nothing of it is read");
     Ok(Unlocked { superblock, env, encryption, gaps })
 }
 
@@ -51,6 +52,20 @@ pub(crate) struct Looking<'a> {
     pub(crate) gaps: &'a Arc<Gaps>,
     /// Whoever has looked before shares what is the same by now.
     pub(crate) before: Option<(&'a Replay, &'a Arc<ArenaPool>)>,
+}
+
+impl<'a> Looking<'a> {
+    /// Looks for the first time.
+    pub(super) fn first(
+        unlocked: &'a Unlocked,
+        dir: &'a Path,
+        options: &'a Options,
+        limit: &'a Limit,
+        metrics: &'a Arc<Metrics>,
+    ) -> Self {
+        let Unlocked { superblock, env, gaps, .. } = unlocked;
+        Self { env, dir, options, superblock, limit, metrics, gaps, before: None }
+    }
 }
 
 /// See the module.

@@ -48,7 +48,7 @@ use enter::of_path;
 pub(crate) use enter::{Hold, enter};
 pub(crate) use evidence::{Evidence, live_files};
 use feed::take_up_feed;
-use found::{Found, Looking, Unlocked, look, unlocked};
+use found::{Found, Looking, look, unlocked};
 pub(crate) use read_back::{ReadBack, Reader, SURPLUS_BUFFERS, load_buffer};
 pub(crate) use refresh::Refresher;
 pub(crate) use salvage::salvage;
@@ -124,19 +124,11 @@ fn read(
     options: Options,
     lease: Option<Lease>,
 ) -> Result<(Arc<Engine>, VecDeque<Extent>, Option<Refresher>)> {
-    let Unlocked { superblock, env, encryption, gaps } = unlocked(env, dir, &options)?;
+    let unlocked = unlocked(env, dir, &options)?;
+    let (env, superblock) = (unlocked.env.clone(), unlocked.superblock);
     let limit = Limit::new(&options, dir, &env)?;
     let (fs, metrics) = (&*env.fs, Arc::new(Metrics::within(limit.bytes())));
-    let looking = Looking {
-        env: &env,
-        dir,
-        options: &options,
-        superblock: &superblock,
-        limit: &limit,
-        metrics: &metrics,
-        gaps: &gaps,
-        before: None,
-    };
+    let looking = Looking::first(&unlocked, dir, &options, &limit, &metrics);
     let found = if lease.is_some() { beside::look_beside(&looking)? } else { look(&looking, false)? };
     clock.raise(found.replay.clock_milliseconds);
     let (reader, durable, keeps_records) = (found.reader(&looking), found.durable, found.keeps_records);
@@ -170,11 +162,11 @@ fn read(
     let context = Context {
         dir: dir.to_path_buf(),
         superblock,
-        encryption,
+        encryption: unlocked.encryption,
         log,
         pool,
         metrics,
-        gaps,
+        gaps: unlocked.gaps,
         gate,
         serial: SERIAL.fetch_add(1, Ordering::Relaxed),
         closing: AtomicBool::new(false),

@@ -19,7 +19,7 @@ use forebay_store::names;
 use forebay_store::values::ValueShare;
 
 use crate::damage::{DIR, assert_named, bytes_of, damage};
-use crate::draws::one_of;
+use crate::draws::{one_of, shown};
 
 const ID: u64 = 3;
 /// Checksum and length of an edit.
@@ -29,10 +29,12 @@ pub(crate) fn fuzz(rng: &mut Rng) {
     let (fs, dir) = (MemoryFs::new(), Path::new(DIR));
     fs.create_dir_all(dir).expect("memory takes it");
     fuzz_small_files(rng, &fs);
+    let shown = shown(rng, &fs);
+    let shown = &*shown;
     let mut edits: Vec<Edit> = (0..1 + rng.below(8)).map(|_| edit(rng)).collect();
     edits.insert(0, Edit::Snapshot(snapshot(rng)));
-    let mut manifest = Manifest::create(&*fs, dir, ID, &edits[0], Arc::default()).expect("memory takes it");
-    let mut append = |edit| manifest.announce(&*fs, dir, edit).and_then(|()| manifest.append(edit));
+    let mut manifest = Manifest::create(shown, dir, ID, &edits[0], Arc::default()).expect("memory takes it");
+    let mut append = |edit| manifest.announce(shown, dir, edit).and_then(|()| manifest.append(edit));
     edits[1..].iter().try_for_each(&mut append).expect("memory takes it");
     manifest.finish().expect("memory takes it");
     let open = manifest.current(None);
@@ -41,24 +43,24 @@ pub(crate) fn fuzz(rng: &mut Rng) {
     edits.push(Edit::Change(Change::default()));
     let path = names::manifest(dir, ID);
     let intact = bytes_of(&fs, &path);
-    assert_eq!(read(&fs, closed).expect("it is intact"), edits);
+    assert_eq!(read(shown, closed).expect("it is intact"), edits);
     for _ in 0..30 {
         let mut bytes = intact.clone();
         damage(rng, &mut bytes);
         let is_whole = bytes == intact;
         fs.replace_file(&path, bytes);
-        check(read(&fs, closed), |found| is_whole && *found == edits);
+        check(read(shown, closed), |found| is_whole && *found == edits);
         // For all that is known, a crash has torn the last edit.
-        check(read(&fs, open), |found| edits.starts_with(found));
-        check(Manifest::salvage(&*fs, dir, ID), |(found, _)| edits.starts_with(found));
+        check(read(shown, open), |found| edits.starts_with(found));
+        check(Manifest::salvage(shown, dir, ID), |(found, _)| edits.starts_with(found));
     }
     for _ in 0..30 {
         fs.replace_file(&path, reseal(rng, &intact));
-        if let Ok(found) = read(&fs, open) {
+        if let Ok(found) = read(shown, open) {
             // What is read is written again when the manifest is.
             found.iter().for_each(|edit| edit.encode(&mut Vec::new()));
         }
-        let _ = Manifest::salvage(&*fs, dir, ID);
+        let _ = Manifest::salvage(shown, dir, ID);
     }
 }
 
@@ -70,7 +72,7 @@ fn check<T>(read: Result<T>, is_right: impl FnOnce(&T) -> bool) {
     }
 }
 
-fn read(fs: &MemoryFs, current: Current) -> Result<Vec<Edit>> {
+fn read(fs: &dyn FileSystem, current: Current) -> Result<Vec<Edit>> {
     let (mut manifest, edits) = Manifest::open(fs, Path::new(DIR), &current, true, Arc::default())?;
     manifest.truncate_tail()?;
     manifest.renew()?;

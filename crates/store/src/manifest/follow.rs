@@ -7,7 +7,8 @@ use forebay_base::{Error, Result};
 use forebay_env::File;
 
 use super::encrypted::{edit_of, mark, why_malformed};
-use super::{Edit, Manifest, record, record_behind};
+use super::records::{record, record_behind};
+use super::{Edit, Manifest};
 use crate::leases::Place;
 
 /// See the module.

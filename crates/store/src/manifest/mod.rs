@@ -10,6 +10,7 @@ mod encrypted;
 mod feed;
 mod follow;
 mod key_file;
+mod records;
 mod superblock;
 mod table;
 #[cfg(test)]
@@ -21,9 +22,7 @@ use std::sync::Arc;
 
 use forebay_base::checksum::{append, checksum};
 use forebay_base::limits::BLOCK_BYTES;
-use forebay_base::wire::u32_at;
 use forebay_base::{Error, Result, planted};
-use forebay_env::encryption::DataKeys;
 use forebay_env::{Access, File, FileSystem};
 
 use crate::leases::Place;
@@ -36,6 +35,7 @@ use encrypted::{edit_of, mark};
 pub use feed::{Feed, Line, Lineage};
 pub use follow::Followed;
 pub use key_file::KeyFile;
+use records::{read_records, record, record_bytes, resumes_behind};
 pub use superblock::Superblock;
 pub use table::TableEntry;
 
@@ -349,22 +349,6 @@ impl Manifest {
     }
 }
 
-fn record_bytes(bytes: &[u8], at: usize) -> usize {
-    HEADER_BYTES + u32_at(bytes, at + 4) as usize
-}
-
-/// The sound record at `at`.
-fn record(bytes: &[u8], id: u64, at: usize) -> Option<&[u8]> {
-    record_behind(bytes, id, 0, at)
-}
-
-/// The same of bytes that stand at `base` of the file.
-fn record_behind(bytes: &[u8], id: u64, base: u64, at: usize) -> Option<&[u8]> {
-    bytes.get(at..at + HEADER_BYTES)?;
-    let record = bytes.get(at..at.checked_add(record_bytes(bytes, at))?)?;
-    (checksum(id, base + at as u64, &record[4..]) == u32_at(record, 0)).then_some(record)
-}
-
 fn read_whole(fs: &dyn FileSystem, path: &Path, writable: bool) -> Result<(Arc<dyn File>, Vec<u8>)> {
     let file = match writable {
         true => fs.open(path, Access::Buffered)?,
@@ -374,26 +358,4 @@ fn read_whole(fs: &dyn FileSystem, path: &Path, writable: bool) -> Result<(Arc<d
     let got = file.read_at(0, &mut bytes)?;
     bytes.truncate(got);
     Ok((file, bytes))
-}
-
-/// All sound records from the front, and where they end.
-fn read_records(
-    bytes: &[u8],
-    id: u64,
-    path: &Path,
-    keys: Option<&Arc<DataKeys>>,
-) -> Result<(usize, Vec<Edit>)> {
-    let (mut at, mut edits) = (0, Vec::new());
-    while let Some(record) = record(bytes, id, at) {
-        let edit = edit_of(record, id, at as u64, keys)?
-            .ok_or_else(|| Error::corruption(path, at as u64, encrypted::why_malformed(keys)))?;
-        edits.push(edit);
-        at += record.len();
-    }
-    Ok((at, edits))
-}
-
-/// Whether a sound record stands anywhere behind a damaged one.
-fn resumes_behind(bytes: &[u8], id: u64, end: usize) -> bool {
-    (end + 1..bytes.len()).any(|at| record(bytes, id, at).is_some())
 }

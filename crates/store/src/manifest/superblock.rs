@@ -72,7 +72,7 @@ impl Superblock {
                 VERSION_WITHOUT_SECRET => Secret::default(),
                 _ => Secret(from.u64()?),
             };
-            let encryption = if version < VERSION { 0 } else { from.u32()? };
+            let encryption = if version == VERSION { from.u32()? } else { 0 };
             let is_encrypted = encryption > 0;
             let superblock = Self { database_id, hash_seed, log_secret, is_encrypted };
             Some((version, hash_version, encryption, superblock))

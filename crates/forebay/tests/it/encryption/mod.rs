@@ -1,5 +1,8 @@
 //! Encryption at rest: nothing of the user's is in any file, and nothing opens without the key.
 
+mod adversary;
+mod beside;
+
 use std::path::Path;
 use std::sync::Arc;
 
@@ -170,12 +173,21 @@ fn what_does_not_fit_is_refused() {
     assert!(refused(options(&env, "two", 1)).contains("by key `one`"));
     assert!(refused(options(&env, "two", 1).read_only(true)).contains("by key `one`"));
     let mut seen = Vec::new();
-    Database::dump_in(&env, Path::new(DIR), &mut |entry| {
-        seen.push(entry.to_string());
-        Ok(())
-    })
-    .unwrap();
-    assert!(seen.len() == 3 && seen[2].contains("encrypted"), "{seen:?}");
+    let mut dump = |options: Options| {
+        seen.clear();
+        Database::dump_with(&options, DIR, &mut |entry| {
+            seen.push(entry.to_string());
+            Ok(())
+        })
+        .unwrap();
+        seen.clone()
+    };
+    for options in [plain(&env), options(&env, "two", 1)] {
+        let seen = dump(options);
+        assert!(seen.len() == 3 && seen[2].contains("encrypted"), "{seen:?}");
+    }
+    let shown = dump(options(&env, "one", 1));
+    assert!(shown.iter().any(|line| line.contains("planted order")), "{shown:?}");
     Database::open("/plain", plain(&env)).unwrap().close().unwrap();
     let told = refusal(Database::open("/plain", options(&env, "one", 1)));
     assert!(told.contains("without encryption"), "{told}");
@@ -280,7 +292,7 @@ fn groups_in_files_are_encrypted() {
     let files = GroupFiles::in_env(env.clone(), "/spilled").encrypted();
     let options = AggregatorOptions::default().memory_limit(2 << 20).spill_to(files);
     let counts = CompressedAggregator::new(Count, options).unwrap();
-    for number in 0..60_000 {
+    for number in 0..150_000 {
         counts.add(format!("hidden group {number}").as_bytes(), ()).unwrap();
     }
     has_no_text(&*fs, "/spilled/groups");

@@ -32,8 +32,11 @@ impl KeyInFile {
 impl KeyProvider for KeyInFile {
     fn current(&self) -> Result<String> {
         let name = self.path.file_name().unwrap_or(self.path.as_os_str()).to_string_lossy();
-        let end = name.floor_char_boundary(NAME_BYTES_MAX);
-        Ok(name[..end].to_string())
+        let mut name = name.into_owned();
+        while name.len() > NAME_BYTES_MAX {
+            name.pop();
+        }
+        Ok(name)
     }
 
     fn key(&self, _name: &str) -> Result<Key> {

@@ -156,3 +156,28 @@ fn followers_are_encrypted_for_themselves() {
     let promoted = Database::open("/encrypted", options(&env, "of its own", 2)).unwrap();
     assert!(count(&promoted).unwrap() > 0);
 }
+
+/// An encrypted follower keeps values with their keys, also where its source keeps them apart.
+#[test]
+fn an_encrypted_follower_keeps_no_values_apart() {
+    let env = Env::simulated(MemoryFs::new(), 4);
+    let source = Database::open(DIR, plain(&env).keep_changes(1 << 30)).unwrap();
+    let table = source.table("planted").values_apart(100).open().unwrap();
+    let value = |number: u32| format!("planted value {number}; ").repeat(20);
+    for number in 0..300 {
+        table.put(format!("{number}"), value(number)).unwrap();
+    }
+    let encrypted = options(&env, "of its own", 2).keep_changes(1 << 30);
+    let mut follower = Follower::open("/follower", encrypted).unwrap();
+    let mut stream = source.stream_changes(follower.position(), Vec::new()).unwrap();
+    stream.advance().unwrap();
+    follower.apply(&stream.finish().unwrap()[..]).unwrap();
+    let db = follower.promote().unwrap();
+    db.flush().unwrap();
+    let copy = db.table("planted").existing(true).open().unwrap();
+    copy.compact().unwrap();
+    for number in 0..300 {
+        assert_eq!(copy.get(format!("{number}")).unwrap(), Some(value(number).into_bytes()));
+    }
+    assert_eq!(db.verify(&mut |_, _| ()).unwrap().problems, Vec::<String>::new());
+}

@@ -1,10 +1,9 @@
 //! Encrypted databases beside others: readers of other processes, and followers. Two environments over one file system
 //! in memory stand for two processes.
 
-use std::sync::Mutex;
-
 use forebay::encryption::KeyProvider;
 use forebay::{Follower, OrderedTable};
+use forebay_env::sync::Mutex;
 
 use super::*;
 
@@ -19,11 +18,11 @@ impl Ring {
 
 impl KeyProvider for Ring {
     fn current(&self) -> Result<String> {
-        Ok(self.0.lock().unwrap().last().unwrap().0.into())
+        Ok(self.0.lock().last().unwrap().0.into())
     }
 
     fn key(&self, name: &str) -> Result<Key> {
-        let keys = self.0.lock().unwrap();
+        let keys = self.0.lock();
         let known = keys.iter().find(|(known, _)| *known == name);
         let unknown = || Error::Invalid(format!("the ring has no key `{name}`; fetch it"));
         known.map(|&(_, byte)| Key::new([byte; 32])).ok_or_else(unknown)
@@ -105,13 +104,13 @@ fn a_reader_without_a_new_key_is_told() {
     table.put("a", "1").unwrap();
     let reader = Database::open(DIR, plain(&other).encryption(readers.clone()).read_only(true)).unwrap();
     let seen = reader.table("planted").existing(true).open_ordered().unwrap();
-    writers.0.lock().unwrap().push(("two", 2));
+    writers.0.lock().push(("two", 2));
     db.renew_data_key().unwrap();
     table.put("b", "2").unwrap();
     let told = refused(reader.refresh());
     assert!(told.contains("`two`") && told.contains("fetch it"), "{told}");
     assert_eq!(seen.get("a").unwrap().as_deref(), Some(&b"1"[..]));
-    readers.0.lock().unwrap().push(("two", 2));
+    readers.0.lock().push(("two", 2));
     reader.refresh().unwrap();
     assert_eq!(seen.get("b").unwrap().as_deref(), Some(&b"2"[..]));
 }

@@ -96,6 +96,10 @@ void forebay_error_free(forebay_error *error);
 
 forebay_options *forebay_options_new(void);
 bool forebay_options_set(forebay_options *options, const char *name, const char *value, forebay_error **error);
+/* Encrypts the database by a key of 32 bytes that nobody can guess, known by a name that stands in its files; one that was
+ * made so opens with that key only. Change no key while the database is open. */
+bool forebay_options_set_key(forebay_options *options, const char *name, const void *key, size_t key_bytes,
+                             forebay_error **error);
 void forebay_options_free(forebay_options *options);
 
 forebay_table_options *forebay_table_options_new(void);

@@ -2,8 +2,10 @@
 //! is a row here and no new symbol.
 
 use std::ffi::c_void;
+use std::sync::Arc;
 use std::time::Duration;
 
+use forebay::encryption::{KEY_BYTES, Key, OneKey};
 use forebay::{Codec, Durability, Error, Layout, MergeRule, Result, StoredRule, TableBuilder};
 use forebay_units::{amounts, sizes, times};
 
@@ -193,6 +195,15 @@ fallible! { ErrorOut<'_>;
     fn forebay_options_set(options: &mut Options, name: &str, value: &str) -> bool {
         let set = setting(DATABASE, name, value)?;
         options.0 = set(std::mem::take(&mut options.0));
+        Ok(true)
+    }
+
+    fn forebay_options_set_key(options: &mut Options, name: &str, key: &[u8] [key_bytes]) -> bool {
+        let key = key.try_into().map_err(|_| {
+            Error::invalid(format!("a key has {KEY_BYTES} bytes, and {} were given", key.len()))
+        })?;
+        let provider = Arc::new(OneKey::new(name, Key::new(key)));
+        options.0 = std::mem::take(&mut options.0).encryption(provider);
         Ok(true)
     }
 

@@ -17,6 +17,7 @@
 pub mod arena;
 pub mod buffer;
 pub mod clock;
+pub mod encryption;
 pub mod filed;
 pub mod fs;
 pub mod guest;

@@ -114,6 +114,9 @@ mod documents {
     #[cfg(feature = "async")]
     #[doc = include_str!("../../../docs/guide/async.md")]
     struct Awaiting;
+    #[cfg(feature = "encryption")]
+    #[doc = include_str!("../../../docs/guide/encryption.md")]
+    struct Encryption;
 }
 
 /// Group-by: functions whose partial results merge in any order, and what keeps a state for every key.
@@ -125,6 +128,14 @@ pub mod aggregate {
         FixedAggregate, Function, Grouping, Groupings, Optional, Order, Plain, SpillTarget, StateType, Value,
         Visit, columns, columns_of, functions, group_key, parse_function,
     };
+}
+
+/// Encryption at rest: keys, and who has them. See [`Options::encryption`].
+#[cfg(feature = "encryption")]
+pub mod encryption {
+    pub use forebay_env::encryption::{KEY_BYTES, Key, KeyInFile, KeyProvider, OneKey};
+
+    pub use crate::api::EncryptionStats;
 }
 
 /// Where a database runs: its files, its clock and its threads. Programs that are tested without a disk, or under

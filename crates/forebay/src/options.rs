@@ -1,6 +1,7 @@
 //! Options of a database: plain data, validated when it is opened. Units are the last word of a name.
 
 mod division;
+mod encryption;
 
 use std::time::Duration;
 
@@ -33,6 +34,9 @@ pub struct Options {
     pub(crate) read_only: bool,
     pub(crate) salvage: bool,
     pub(crate) env: Option<Env>,
+    /// Who has the keys by which the database is encrypted.
+    #[cfg(feature = "encryption")]
+    pub(crate) key_provider: Option<encryption::Provider>,
     /// Nobody's rest is taken for idle time, in which lists are merged that no limit asks for.
     pub(crate) is_never_idle: bool,
     /// Who writes: its own, or another database's.
@@ -71,6 +75,8 @@ impl Default for Options {
             read_only: false,
             salvage: false,
             env: None,
+            #[cfg(feature = "encryption")]
+            key_provider: None,
             is_never_idle: false,
             role: Role::Own,
         }

@@ -2,10 +2,13 @@
 //! alike, that are empty.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use forebay_base::codec::Codec;
 use forebay_base::{Kind, Order, Range};
-use forebay_env::Rng;
+use forebay_env::encryption::{Damage, DataKeys, EncryptedFs};
+use forebay_env::fs::MemoryFs;
+use forebay_env::{Env, FileSystem, Rng};
 
 /// What a structure must hold, by prefix and key.
 pub(crate) type Model = BTreeMap<(u64, Vec<u8>), (Kind, Vec<u8>)>;
@@ -13,6 +16,15 @@ pub(crate) type Model = BTreeMap<(u64, Vec<u8>), (Kind, Vec<u8>)>;
 /// One of these.
 pub(crate) fn one_of<T: Copy>(rng: &mut Rng, items: &[T]) -> T {
     items[rng.index(items.len())]
+}
+
+/// These files as they are, or, now and then, by keys: then what is damaged there is ciphertext.
+pub(crate) fn shown(rng: &mut Rng, fs: &Arc<MemoryFs>) -> Arc<dyn FileSystem> {
+    if !rng.chance(40) {
+        return fs.clone();
+    }
+    let keys = DataKeys::new(&Env::memory(rng.next_u64())).expect("numbers are drawn");
+    EncryptedFs::new(fs.clone(), keys, Damage::IsAnError)
 }
 
 pub(crate) fn order(rng: &mut Rng) -> Order {

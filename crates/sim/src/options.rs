@@ -40,7 +40,8 @@ pub struct SimOptions {
 }
 
 /// Options that a failing history may do without.
-pub(crate) const PLAIN: [&str; 17] = [
+pub(crate) const PLAIN: [&str; 18] = [
+    "encryption",
     "faults",
     "opening",
     "process",
@@ -111,6 +112,7 @@ impl SimOptions {
     /// Without one of the options that a failing history may not need.
     pub(crate) fn make_plain(&mut self, name: &str) {
         match name {
+            "encryption" => self.config.is_encrypted = false,
             "faults" => self.fault_percent = 0,
             "opening" => self.crash_opening_percent = 0,
             "process" => self.process_crash_percent = 0,

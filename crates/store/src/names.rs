@@ -6,6 +6,10 @@ use std::path::{Path, PathBuf};
 pub const SUPERBLOCK: &str = "FOREBAY";
 /// A second copy of that, which only salvage reads.
 pub const SUPERBLOCK_SPARE: &str = "FOREBAY.spare";
+/// The data keys of an encrypted database, which are encrypted themselves.
+pub const KEYS: &str = "FOREBAY.keys";
+/// A second copy of that.
+pub const KEYS_SPARE: &str = "FOREBAY.keys.spare";
 /// What the superblock is called while its database is being destroyed.
 pub const DESTROYED: &str = "FOREBAY.destroyed";
 /// Which manifest is current, and whether the database was closed in order.

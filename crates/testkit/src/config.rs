@@ -2,9 +2,11 @@
 //! records make a deep tree.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use forebay::aggregate::Groupings;
+use forebay::encryption::{KEY_BYTES, Key, OneKey};
 use forebay::{Codec, Database, Layout, Options, Pool, Result};
 use forebay_env::{Env, Rng};
 
@@ -13,6 +15,8 @@ use crate::{Keys, Merging, TABLES, Trip, Values};
 /// The number of the third table.
 pub const ASIDE: usize = 2;
 
+/// How many databases are encrypted.
+const ENCRYPTED_PERCENT: u32 = 12;
 /// Of a hundred wide draws this many have a cube and windows.
 const GROUPS_PERCENT: u32 = 30;
 /// How many databases have no log.
@@ -94,6 +98,8 @@ pub struct Config {
     pub groupings: Option<Groupings>,
     /// When code that tables ask panics.
     pub trip: Trip,
+    /// Whether its files are encrypted.
+    pub is_encrypted: bool,
 }
 
 /// A table beside the two: it keeps its keys in order, is dropped and made again, and does what only some tables do.
@@ -147,6 +153,7 @@ impl Default for Config {
             aside: None,
             groupings: None,
             trip: Trip::default(),
+            is_encrypted: false,
         }
     }
 }
@@ -232,6 +239,8 @@ impl Config {
             groupings: None,
             trip: Trip::default(),
             background_threads: [1, 2, 4][rng.index(3)],
+            // By dice of its own: what else a seed means stays what it was.
+            is_encrypted: rng.clone().fork().fork().fork().fork().chance(ENCRYPTED_PERCENT),
         }
     }
 
@@ -294,7 +303,8 @@ impl Config {
 
     /// From which length on a table's values are kept apart, where it is one that may.
     pub fn apart_bytes_min(&self, table: usize) -> Option<u32> {
-        let refuses = self.merging[table] != Merging::None
+        let refuses = self.is_encrypted
+            || self.merging[table] != Merging::None
             || self.time_to_live(table).is_some()
             || self.max_space_amplification[table].is_some()
             || self.reclaim_interval[table].is_some();
@@ -342,6 +352,9 @@ impl Config {
                 .background_threads(self.background_threads)
                 .background_rate(self.background_rate_bytes),
         };
+        if self.is_encrypted {
+            options = options.encryption(Arc::new(OneKey::new("the test's", Key::new([42; KEY_BYTES]))));
+        }
         if let Some(bytes) = self.write_buffer_bytes {
             options = options.write_buffer(bytes);
         }

@@ -1,13 +1,15 @@
 //! Databases as a build of some format wrote them, which every later build must open.
 //!
-//! [`write`] makes two of them, always with the same bytes for the same build: one that was closed, and one as a crash
+//! [`write()`] makes two of them, always with the same bytes for the same build: one that was closed, and one as a crash
 //! of the process leaves it. They are kept under `crates/forebay/tests/golden`, a folder for each format. [`check`] is
 //! what any build must find in either.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
+use forebay::encryption::{KEY_BYTES, Key, OneKey};
 use forebay::{Batch, Codec, Database, Durability, Layout, Options, Result};
 use forebay_aggregate::functions::Count;
 use forebay_env::Env;
@@ -27,8 +29,22 @@ const LIVES: &str = "lives";
 /// That of the layouts that is written now, besides the others of this file; earlier formats have all that there were.
 const WRITTEN: &str = "leveling:t=3";
 
-fn options(env: &Env) -> Options {
-    Options::default().memory_limit(1 << 20).write_buffer(64 << 10).keep_changes(64 << 10).env(env.clone())
+/// Whether they are encrypted, by a key of 32 bytes that are seven.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Files {
+    /// They are not.
+    Plain,
+    /// They are.
+    Encrypted,
+}
+
+fn options(env: &Env, files: Files) -> Options {
+    let options = Options::default().memory_limit(1 << 20).write_buffer(64 << 10).keep_changes(64 << 10);
+    let options = options.env(env.clone());
+    match files {
+        Files::Plain => options,
+        Files::Encrypted => options.encryption(Arc::new(OneKey::new("golden", Key::new([7; KEY_BYTES])))),
+    }
 }
 
 fn key(number: u32) -> Vec<u8> {
@@ -49,15 +65,18 @@ fn table_name(layout: &Layout) -> String {
 }
 
 /// Writes the records: two rounds, the first of which is in files; between them a savepoint.
-fn fill(db: &Database) -> Result<()> {
+fn fill(db: &Database, files: Files) -> Result<()> {
     let plain = db.table("hashed").layout(Layout::wb_tree()).codec(Codec::Lz4).open()?;
     let lives = db.table(LIVES).merge_rule(Suffix).time_to_live(Duration::MAX).open()?;
     let suffixes = db.table("suffixes").merge_rule(Suffix).open()?;
     let hits = db.aggregator("hits", Count).open()?;
     let layout: Layout = WRITTEN.parse()?;
     let ordered = db.table(&table_name(&layout)).layout(layout).open_ordered()?;
-    let apart = db.table(APART).layout("jungle".parse()?).values_apart(100);
-    let apart = apart.open_ordered()?;
+    let apart = db.table(APART).layout("jungle".parse()?);
+    let apart = match files {
+        Files::Plain => apart.values_apart(100).open_ordered()?,
+        Files::Encrypted => apart.open_ordered()?,
+    };
     for round in 0..2 {
         for number in (0..KEYS).filter(|number| round == 0 || number.is_multiple_of(3)) {
             let (key, value) = (key(number), value(number, round));
@@ -68,6 +87,10 @@ fn fill(db: &Database) -> Result<()> {
             batch.add(&hits, &key, ());
             batch.put(&ordered, &key, &value);
             hits.commit(batch, Durability::Os, number.to_le_bytes())?;
+        }
+        if round == 0 && files == Files::Encrypted {
+            // Some of it is encrypted by another data key.
+            db.renew_data_key()?;
         }
         if round == 0 {
             // By themselves: a segment stays for its values where they are most of it.
@@ -102,11 +125,11 @@ fn last_round(number: u32) -> u32 {
 }
 
 /// The files of both databases, by path: `closed/…` and `crashed/…`.
-pub fn write() -> Result<BTreeMap<PathBuf, Vec<u8>>> {
+pub fn write(form: Files) -> Result<BTreeMap<PathBuf, Vec<u8>>> {
     let fs = MemoryFs::new();
     let env = Env::simulated(fs.clone(), 1);
-    let db = Database::open(DIR, options(&env))?;
-    fill(&db)?;
+    let db = Database::open(DIR, options(&env, form))?;
+    fill(&db, form)?;
     let mut files = under("crashed", &fs);
     db.close()?;
     files.append(&mut under("closed", &fs));
@@ -121,7 +144,7 @@ fn under(name: &str, fs: &MemoryFs) -> BTreeMap<PathBuf, Vec<u8>> {
 }
 
 /// Opens such a database from its files, reads all of it, writes to it, and opens it again.
-pub fn check(files: &BTreeMap<PathBuf, Vec<u8>>) -> Result<()> {
+pub fn check(files: &BTreeMap<PathBuf, Vec<u8>>, form: Files) -> Result<()> {
     let fs = MemoryFs::new();
     let env = Env::simulated(fs.clone(), 2);
     env.fs.create_dir_all(Path::new(DIR))?;
@@ -129,7 +152,7 @@ pub fn check(files: &BTreeMap<PathBuf, Vec<u8>>) -> Result<()> {
         fs.replace_file(&Path::new(DIR).join(path), bytes.clone());
     }
     for round in 0..2 {
-        let db = Database::open(DIR, options(&env).create_if_missing(false))?;
+        let db = Database::open(DIR, options(&env, form).create_if_missing(false))?;
         let plain = db.table("hashed").open()?;
         check_table(plain.iter()?, &expected(false));
         let suffixes = db.table("suffixes").merge_rule(Suffix).open()?;

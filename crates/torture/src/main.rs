@@ -21,6 +21,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 use forebay::Layout;
+use forebay_testkit::golden::Files;
 
 #[derive(Parser)]
 #[command(about = "Campaigns against the real system: what is acknowledged must be there.")]
@@ -45,6 +46,9 @@ enum Campaign {
     Golden {
         /// The folder for them, such as `crates/forebay/tests/golden/v1`.
         to: PathBuf,
+        /// Encrypted ones, such as `crates/forebay/tests/golden/encrypted-v1`.
+        #[arg(long)]
+        encrypted: bool,
     },
     /// The process that writes and is killed.
     #[command(hide = true)]
@@ -88,7 +92,9 @@ fn main() -> ExitCode {
         Campaign::Power(asked) => kill::power(&asked),
         Campaign::Full(asked) => full::run(&asked),
         Campaign::Faults(asked) => faults::run(&asked),
-        Campaign::Golden { to } => golden(&to),
+        Campaign::Golden { to, encrypted } => {
+            golden(&to, if encrypted { Files::Encrypted } else { Files::Plain })
+        }
         Campaign::Worker(task) => worker::run(&task),
         Campaign::Reader(task) => readers::read(&task),
     };
@@ -101,8 +107,8 @@ fn main() -> ExitCode {
     }
 }
 
-fn golden(to: &Path) -> forebay::Result<()> {
-    for (path, bytes) in forebay_testkit::golden::write()? {
+fn golden(to: &Path, files: Files) -> forebay::Result<()> {
+    for (path, bytes) in forebay_testkit::golden::write(files)? {
         let path = to.join(path);
         let made =
             std::fs::create_dir_all(path.parent().unwrap_or(to)).and_then(|()| std::fs::write(&path, bytes));

@@ -177,6 +177,7 @@ static void of_options(void) {
     REFUSED(forebay_options_set(options, "read_only", "maybe", &error), invalid, "true or false");
     REFUSED(forebay_options_set(options, "sync_interval", "5", &error), invalid, "a whole number and a unit");
     REFUSED(forebay_options_set(options, "memory", "\xff", &error), invalid, "value is not UTF-8");
+    REFUSED(forebay_options_set_key(options, "short", "0123456789", 10, &error), invalid, "a key has 32 bytes, and 10");
     REFUSED(forebay_table_options_set(table, "layout", "heap", &error), invalid, "layout");
     REFUSED(forebay_table_options_set(table, "codec", "zip", &error), invalid, "none or lz4");
     REFUSED(forebay_table_options_set(table, "lists_max", "-1", &error), invalid, "a count is");

@@ -342,6 +342,36 @@ static void what_is_told(forebay_db *db) {
     forebay_snapshot_free(monday);
 }
 
+/* What is encrypted opens by its key, and by no other. */
+static void keys(const char *path) {
+    unsigned char key[32], other[32];
+    for (size_t i = 0; i < sizeof key; i++) key[i] = (unsigned char)i, other[i] = 7;
+    for (int turn = 0; turn < 4; turn++) {
+        forebay_options *options = forebay_options_new();
+        if (turn != 2) MUST(forebay_options_set_key(options, "of the test", turn == 3 ? other : key, 32, &error));
+        forebay_db *db = forebay_db_open(path, options, &error);
+        forebay_options_free(options);
+        if (turn > 1) {
+            CHECK(db == NULL && forebay_error_code(error) == FOREBAY_ERROR_INVALID);
+            CHECK(strstr(forebay_error_message(error), "is encrypted"));
+            forebay_error_free(error);
+            error = NULL;
+            continue;
+        }
+        MUST(db != NULL);
+        forebay_table *table = forebay_table_open(db, "t", NULL, &error);
+        MUST(table != NULL);
+        if (turn == 0) MUST(forebay_table_put(table, "key", 3, "value", 5, &error));
+        size_t bytes;
+        char *value = forebay_table_get(table, NULL, "key", 3, &bytes, &error);
+        CHECK(value != NULL && bytes == 5 && memcmp(value, "value", 5) == 0);
+        forebay_free(value);
+        forebay_table_free(table);
+        MUST(forebay_db_close(db, &error));
+    }
+    MUST(forebay_destroy(path, &error));
+}
+
 int main(int count, char **arguments) {
     CHECK(count == 3 && strchr(forebay_version(), '.') != NULL);
     const char *path = arguments[1];
@@ -372,5 +402,6 @@ int main(int count, char **arguments) {
     MUST(forebay_destroy(copy, &error));
     MUST(forebay_destroy(rescued, &error));
     MUST(forebay_destroy(path, &error));
+    keys(path);
     return 0;
 }

@@ -23,6 +23,10 @@ pub(crate) struct Common {
     /// Print answers and errors only: no progress, and nothing of what the work came to
     #[arg(long, short, global = true)]
     quiet: bool,
+    /// The file with the key of an encrypted database: 32 bytes, or 64 hexadecimal digits. A database that is made is
+    /// encrypted by it
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) key_file: Option<PathBuf>,
     /// What [`Memory`], [`Reading`] or [`Writing`] say, where the command takes them.
     #[arg(skip)]
     pub(crate) memory: Option<u64>,

@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use forebay::Database;
+use forebay::{Database, Options};
 
 use crate::args::Common;
+use crate::database::by_key;
 use crate::failure::Failure;
 use crate::form::Form;
 use crate::output::Output;
@@ -26,7 +27,7 @@ pub(crate) struct DumpArgs {
 pub(crate) fn run(args: &DumpArgs, common: &Common) -> Result<(), Failure> {
     let mut output = Output::new(common.form());
     let (mut told, mut is_there) = (Ok(()), false);
-    let dumped = Database::dump(&args.db, &mut |entry| {
+    let dumped = Database::dump_with(&by_key(common, Options::default()), &args.db, &mut |entry| {
         if args.file.as_ref().is_some_and(|file| *file != entry.file) {
             return Ok(());
         }

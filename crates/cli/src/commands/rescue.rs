@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 
 use super::aggregate::{INPUTS, RESCUED};
 use crate::args::{Common, Reading};
-use crate::database::patiently;
+use crate::database::{by_key, patiently};
 use crate::failure::Failure;
 use crate::keys::Notation;
 use crate::output::{Output, counted};
@@ -40,7 +40,7 @@ pub(crate) struct RescueArgs {
 
 pub(crate) fn run(args: &RescueArgs, common: &Common) -> Result<(), Failure> {
     let options = common.memory.map_or_else(Options::default, |bytes| Options::default().memory_limit(bytes));
-    let report = rescue(args, common, &options)?;
+    let report = rescue(args, common, &by_key(common, options))?;
     let records: u64 = report.tables.iter().map(|table| table.records).sum();
     let (tables, place) = (report.tables.len() as u64, args.destination.display());
     let text = format!("{}, {} in {place}", counted(tables, "table"), counted(records, "record"));

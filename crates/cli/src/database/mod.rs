@@ -3,7 +3,9 @@
 pub(crate) mod made;
 
 use std::path::Path;
+use std::sync::Arc;
 
+use forebay::encryption::KeyInFile;
 use forebay::{Database, Error, Options, Snapshot, Table};
 use forebay_aggregate::names::similar;
 
@@ -36,7 +38,15 @@ pub(crate) fn options(common: &Common, access: Access) -> Options {
     if let Some(bytes) = common.keep_changes {
         options = options.keep_changes(bytes);
     }
-    options
+    by_key(common, options)
+}
+
+/// With the key that `--key-file` names.
+pub(crate) fn by_key(common: &Common, options: Options) -> Options {
+    match &common.key_file {
+        Some(path) => options.encryption(Arc::new(KeyInFile::new(path))),
+        None => options,
+    }
 }
 
 pub(crate) fn open(path: &Path, common: &Common, access: Access) -> Result<Database, Failure> {

@@ -11,6 +11,7 @@ mod bench;
 mod beside;
 mod care;
 mod changes;
+mod encryption;
 mod follow;
 mod killed;
 mod layouts;

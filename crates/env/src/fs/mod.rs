@@ -42,6 +42,7 @@ use std::path::{Path, PathBuf};
 
 use forebay_base::Result;
 
+use crate::encryption::DataKeys;
 use crate::sync::Arc;
 
 pub use behind::{Behind, Helpers};
@@ -153,6 +154,19 @@ pub trait File: Send + Sync {
     fn identity(&self) -> Result<Option<Identity>> {
         Ok(None)
     }
+    /// What of the file as it is stored is read to [show](Self::show) these bytes: the file, where, and how much. `None`
+    /// where they are read as they are.
+    fn stored_part(&self, _offset: u64, _bytes: usize) -> Option<(&dyn File, u64, usize)> {
+        None
+    }
+    /// What was read of that, as what it shows from `offset` on. Returns how much that is.
+    fn show(&self, _offset: u64, _stored: &mut [u8], _into: &mut [u8]) -> Result<usize> {
+        Ok(0)
+    }
+    /// By which keys whoever writes frames to it encrypts them, where they are to be.
+    fn data_keys(&self) -> Option<&Arc<DataKeys>> {
+        None
+    }
     /// Makes data and length durable. Not the file's name: that is [`FileSystem::sync_dir`].
     fn sync(&self) -> Result<()>;
 }
@@ -184,6 +198,11 @@ impl<'a> ReadRequest<'a> {
     }
 }
 
+/// Files as they are stored.
+pub fn stored(fs: &dyn FileSystem) -> &dyn FileSystem {
+    fs.stored().unwrap_or(fs)
+}
+
 /// A tree of files.
 pub trait FileSystem: Send + Sync {
     /// Whether its files can be mapped into memory, by their handles. Whoever wraps another file system has to say.
@@ -194,6 +213,19 @@ pub trait FileSystem: Send + Sync {
     fn open(&self, path: &Path, access: Access) -> Result<Arc<dyn File>>;
     /// An existing file, to read.
     fn open_read(&self, path: &Path, access: Access) -> Result<Arc<dyn File>>;
+    /// The file system behind it, which has files as they are stored, where this one shows them otherwise.
+    fn stored(&self) -> Option<&dyn FileSystem> {
+        None
+    }
+    /// How long a file is there that shows so many bytes here.
+    fn stored_bytes(&self, _path: &Path, bytes: u64) -> u64 {
+        bytes
+    }
+    /// By which data key a file of records is encrypted, as a number; and one that tells it from whatever else was
+    /// encrypted. `None` where it is not.
+    fn encrypted_as(&self, _path: &Path) -> Result<Option<(u32, u32)>> {
+        Ok(None)
+    }
     /// Whether a file or directory of this name exists.
     fn exists(&self, path: &Path) -> Result<bool>;
     /// The names of the files (not directories) in `dir`, sorted.

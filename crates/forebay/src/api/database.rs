@@ -326,12 +326,22 @@ impl Database {
     /// # Ok::<(), forebay::Error>(())
     /// ```
     pub fn dump(path: impl AsRef<Path>, see: &mut dyn FnMut(Dumped) -> Result<()>) -> Result<()> {
-        Self::dump_in(&Env::real(), path.as_ref(), see)
+        Self::dump_with(&Options::default(), path, see)
     }
 
     /// As [`dump`](Self::dump), in another environment.
     pub fn dump_in(env: &Env, path: &Path, see: &mut dyn FnMut(Dumped) -> Result<()>) -> Result<()> {
-        dump(&*env.fs, path, see)
+        Self::dump_with(&Options::default().env(env.clone()), path, see)
+    }
+
+    /// As [`dump`](Self::dump), in the environment of these options, and by the keys that they give. Of an encrypted
+    /// database only its roots can be shown without.
+    pub fn dump_with(
+        options: &Options,
+        path: impl AsRef<Path>,
+        see: &mut dyn FnMut(Dumped) -> Result<()>,
+    ) -> Result<()> {
+        dump(options, path.as_ref(), see)
     }
 
     /// Closes the database and, if this [opening](Self::open) made it, removes it before another process can open it:

@@ -14,6 +14,8 @@ use forebay_base::record::Shape;
 use forebay_base::{Error, Range, Result};
 use forebay_buffer_tree::Expected;
 use forebay_env::Env;
+#[cfg(feature = "encryption")]
+use forebay_env::encryption::{Key, OneKey};
 use forebay_env::fs::UnsyncedFs;
 
 use crate::memory::Memory;
@@ -51,6 +53,8 @@ const MEMORY_PARTS: u64 = 2;
 pub struct GroupFiles {
     directory: PathBuf,
     env: Env,
+    #[cfg(feature = "encryption")]
+    is_encrypted: bool,
 }
 
 impl GroupFiles {
@@ -61,7 +65,19 @@ impl GroupFiles {
 
     /// The same in another environment than the machine's own.
     pub fn in_env(env: Env, directory: impl Into<PathBuf>) -> Self {
-        Self { directory: directory.into(), env }
+        Self {
+            directory: directory.into(),
+            env,
+            #[cfg(feature = "encryption")]
+            is_encrypted: false,
+        }
+    }
+
+    /// Encrypts them by a key that is in memory alone, and so gone with the aggregator.
+    #[cfg(feature = "encryption")]
+    pub fn encrypted(mut self) -> Self {
+        self.is_encrypted = true;
+        self
     }
 }
 
@@ -78,6 +94,11 @@ impl SpillTarget for GroupFiles {
             .background_threads(terms.threads.clamp(1, BACKGROUND_THREADS_MAX))
             .never_idle()
             .env(env);
+        #[cfg(feature = "encryption")]
+        let options = match self.is_encrypted {
+            true => options.encryption(Arc::new(OneKey::new("in memory", Key::draw(&self.env)?))),
+            false => options,
+        };
         let directory = self.directory.join(DIRECTORY);
         let database = Database::open(&directory, options)?;
         if database.made() == Made::Nothing {

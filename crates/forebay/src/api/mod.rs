@@ -15,6 +15,8 @@ mod database;
 mod declared;
 mod description;
 mod dropped;
+#[cfg(feature = "encryption")]
+mod encryption;
 mod expiry;
 mod follower;
 mod group_files;
@@ -42,6 +44,8 @@ pub use columns::ColumnScan;
 pub use cube::{Cube, CubeBatch, CubeBuilder, CubeScan, CubeSnapshot};
 pub use database::Database;
 pub use description::{Description, TableDescription};
+#[cfg(feature = "encryption")]
+pub use encryption::EncryptionStats;
 pub use follower::Follower;
 pub use group_files::GroupFiles;
 pub use key_bounds::KeyBounds;

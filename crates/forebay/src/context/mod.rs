@@ -2,6 +2,7 @@
 //! may go on. None of it changes while the database is open, but by its own locks.
 
 mod directory;
+mod encryption;
 mod health;
 
 use std::fmt;
@@ -24,6 +25,7 @@ use crate::options::{Buffers, Division, Options};
 use crate::pool::Limit;
 
 pub(crate) use directory::create_dir_durably;
+pub(crate) use encryption::{Encryption, begin, unlock};
 pub(crate) use health::{COMPACT, FLUSH, Health, may_stop_work};
 
 pub(crate) struct Context {
@@ -33,6 +35,12 @@ pub(crate) struct Context {
     /// How much memory it may take.
     pub(crate) limit: Limit,
     pub(crate) superblock: Superblock,
+    /// Its keys, where it is encrypted.
+    #[cfg_attr(
+        not(feature = "encryption"),
+        expect(dead_code, reason = "nothing is encrypted in a build without it")
+    )]
+    pub(crate) encryption: Option<Encryption>,
     /// `None` when opened for reading only.
     pub(crate) log: Option<Log>,
     pub(crate) pool: Arc<ArenaPool>,

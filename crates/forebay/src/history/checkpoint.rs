@@ -4,6 +4,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use forebay_base::{Error, Result};
+use forebay_env::fs::stored;
 use forebay_env::{Access, FileSystem};
 use serde::Serialize;
 
@@ -101,8 +102,9 @@ fn clear(fs: &dyn FileSystem, target: &Path, was_there: bool) -> bool {
     fs.list(target).is_ok_and(|names| names.is_empty()) || fs.exists(target).is_ok_and(|is_there| !is_there)
 }
 
-/// Copies the first bytes of a file, durably.
+/// Copies the first bytes of a file as it is stored, durably.
 fn copy_front(fs: &dyn FileSystem, from: &Path, to: &Path, bytes: u64) -> Result<()> {
+    let fs = stored(fs);
     let (from, to) = (fs.open_read(from, Access::Buffered)?, fs.create(to, Access::Buffered)?);
     pour(&*from, 0..bytes, &mut |at, bytes| to.write_at(at, bytes))?;
     to.sync()

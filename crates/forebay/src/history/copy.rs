@@ -13,7 +13,7 @@ use forebay_base::{Error, Result, planted};
 use forebay_env::{Access, File, FileSystem, LockMode};
 use forebay_layouts::DataFile;
 use forebay_store::log::frame;
-use forebay_store::manifest::{AppendError, Edit, Manifest, Snapshot};
+use forebay_store::manifest::{AppendError, Edit, KeyFile, Manifest, Snapshot};
 use forebay_store::{WriteBuffer, names};
 
 use crate::history::History;
@@ -86,10 +86,10 @@ impl History {
         drop(view);
         let _pin = Pin::new(&self.versions, &state);
         for (segment, bytes) in &segments {
-            place(&part(PartKind::Segment, &segment.path, *bytes, None))?;
+            place(&part(fs, PartKind::Segment, &segment.path, *bytes, None)?)?;
         }
-        self.values_of(&state).iter().try_for_each(&mut *place)?;
-        files_of(&state).iter().try_for_each(place)?;
+        self.values_of(&state)?.iter().try_for_each(&mut *place)?;
+        files_of(fs, &state)?.iter().try_for_each(place)?;
         // A follower that begins with it is not ahead of this database after a crash.
         let is_followed = !snapshot.feed.lineage.lines.is_empty();
         log.sync_to(if is_followed { last_sequence } else { snapshot.log.flushed.1 })?;
@@ -100,9 +100,15 @@ impl History {
         let current = manifest.current(Some(manifest.closed(last_sequence)));
         current.write(fs, target).map_err(AppendError::into_cause)?;
         drop(fs.lock(&target.join(names::LOCK), LockMode::Exclusive)?);
+        let mut roots = vec![names::CURRENT, names::SUPERBLOCK, names::SUPERBLOCK_SPARE];
+        if self.context.superblock.is_encrypted {
+            // By now nothing else is encrypted for the copy, so it has all keys that were used.
+            let keys = KeyFile::read(fs, &self.context.dir)?;
+            keys.write(fs, target).map_err(AppendError::into_cause)?;
+            roots.extend([names::KEYS, names::KEYS_SPARE]);
+        }
         self.context.superblock.write(fs, target)?;
-        let roots =
-            [names::CURRENT, names::SUPERBLOCK, names::SUPERBLOCK_SPARE].map(|root| target.join(root));
+        let roots: Vec<PathBuf> = roots.into_iter().map(|root| target.join(root)).collect();
         for path in roots.iter().map(|root| &**root).chain([manifest.path()]) {
             made.push((name_of(path), fs.open_read(path, Access::Buffered)?.len()?));
         }
@@ -110,12 +116,13 @@ impl History {
     }
 
     /// The value files that lists have pointers to.
-    fn values_of(&self, state: &State) -> Vec<Part> {
+    fn values_of(&self, state: &State) -> Result<Vec<Part>> {
+        let fs = &*self.context.env.fs;
         let files: Vec<DataFile> = state.files().collect();
         let needed: BTreeMap<u64, u64> =
             files.iter().flat_map(|file| file.value_files()).map(|file| (file.id(), file.bytes())).collect();
         let path = |id| names::values(&self.context.dir, id);
-        needed.into_iter().map(|(id, bytes)| part(PartKind::Values, &path(id), bytes, None)).collect()
+        needed.into_iter().map(|(id, bytes)| part(fs, PartKind::Values, &path(id), bytes, None)).collect()
     }
 
     /// Writes a view's buffers as segments. Returns the number of their last record.
@@ -137,7 +144,7 @@ impl History {
             let image = &buffer.bytes()[..bytes];
             let path = names::log(target, buffer.segment());
             let file = fs.create(&path, Access::Buffered)?;
-            file.write_at(0, image)?;
+            frame::write(&*file, self.context.superblock.log_secret, buffer.segment(), 0, image)?;
             if !planted::is("checkpoint-not-synced") {
                 file.sync()?;
             }
@@ -148,8 +155,22 @@ impl History {
     }
 }
 
-fn part(kind: PartKind, path: &Path, bytes: u64, digest: Option<u32>) -> Part {
-    Part { kind, path: path.to_path_buf(), name: name_of(path), bytes, digest }
+/// A file as it is stored. Of one that is encrypted the digest tells how, too: what is in it does not tell which bytes
+/// it has, and nobody is told of what is in it.
+fn part(
+    fs: &dyn FileSystem,
+    kind: PartKind,
+    path: &Path,
+    shown_bytes: u64,
+    digest: Option<u32>,
+) -> Result<Part> {
+    let (bytes, mut digest) = (fs.stored_bytes(path, shown_bytes), digest);
+    if let Some(digest) = &mut digest
+        && let Some((_, sum)) = fs.encrypted_as(path)?
+    {
+        *digest ^= sum;
+    }
+    Ok(Part { kind, path: path.to_path_buf(), name: name_of(path), bytes, digest })
 }
 
 fn name_of(path: &Path) -> String {
@@ -157,22 +178,22 @@ fn name_of(path: &Path) -> String {
 }
 
 /// The lists and trees.
-fn files_of(state: &State) -> Vec<Part> {
+fn files_of(fs: &dyn FileSystem, state: &State) -> Result<Vec<Part>> {
     let mut parts = Vec::new();
     for table in state.tables.values() {
         // Parts of a tree's file may be of several versions: the longest has all that the others have.
         let each_tree = planted::is("checkpoint-copies-each-version")
             .then(|| table.version.files().into_iter().filter(|file| matches!(file, DataFile::Tree(_))));
         let files = table.versions().into_values().chain(each_tree.into_iter().flatten());
-        parts.extend(files.filter(|file| !file.is_resident()).map(|file| {
+        for file in files.filter(|file| !file.is_resident()) {
             let digest = Some(file.meta().digest);
-            match &file {
-                DataFile::List(list) => part(PartKind::List, &list.path(), file.bytes(), digest),
-                DataFile::Tree(tree) => part(PartKind::Tree, tree.path(), tree.total_bytes(), digest),
-            }
-        }));
+            parts.push(match &file {
+                DataFile::List(list) => part(fs, PartKind::List, &list.path(), file.bytes(), digest)?,
+                DataFile::Tree(tree) => part(fs, PartKind::Tree, tree.path(), tree.total_bytes(), digest)?,
+            });
+        }
     }
-    parts
+    Ok(parts)
 }
 
 /// Hands a range of a file on, step by step, with places from its beginning.

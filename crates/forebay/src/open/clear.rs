@@ -127,6 +127,8 @@ pub(crate) fn is_ours(name: &str) -> bool {
             | names::SUPERBLOCK_SPARE
             | names::DESTROYED
             | names::CURRENT
+            | names::KEYS
+            | names::KEYS_SPARE
             | names::LOCK
             | names::READERS
     ) || names::parse(stem).is_some()

@@ -7,20 +7,23 @@ use std::path::Path;
 use forebay_base::wire::Reader;
 use forebay_base::{Error, Kind, Result};
 use forebay_buffer_tree::TreeOptions;
-use forebay_env::{Access, FileSystem};
+use forebay_env::{Access, Env, FileSystem};
 use forebay_layouts::TableOptions;
 use forebay_store::list::{FileKind, FileMeta};
 use forebay_store::log::Frames;
 use forebay_store::log::batch::Records;
+use forebay_store::log::frame::Whole;
 use forebay_store::manifest::{
     Change, Current, Edit, Feed, Lineage, LogMark, Manifest, Superblock, TableEntry,
 };
 use forebay_store::names;
 use serde::Serialize;
 
+use crate::context::unlock;
 use crate::open::Listing;
 use crate::open::destroy::no_database;
 use crate::open::enter::of_path;
+use crate::options::Options;
 
 /// An entry of a file of a database.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -110,7 +113,9 @@ struct Dump<'a> {
 
 /// Shows all entries, up to the first error of `see`. What cannot be read is [shown as that](DumpedEntry::Unreadable), and
 /// so is [what is newer](DumpedEntry::Newer).
-pub(crate) fn dump(fs: &dyn FileSystem, dir: &Path, see: &mut dyn FnMut(Dumped) -> Result<()>) -> Result<()> {
+pub(crate) fn dump(options: &Options, dir: &Path, see: &mut dyn FnMut(Dumped) -> Result<()>) -> Result<()> {
+    let env = options.env.clone().unwrap_or_else(Env::real);
+    let fs = &*env.fs;
     let has_root = |name: &str| fs.exists(&dir.join(name)).map_err(|error| of_path(fs, dir, error));
     let is_rooted = has_root(names::SUPERBLOCK)? || has_root(names::SUPERBLOCK_SPARE)?;
     let mut listing = match Listing::read(fs, dir) {
@@ -137,6 +142,16 @@ pub(crate) fn dump(fs: &dyn FileSystem, dir: &Path, see: &mut dyn FnMut(Dumped) 
         // What is not known of them would be taken for damage.
         listing.manifests.clear();
     }
+    let unlocked = match &superblock {
+        Ok(superblock) if superblock.is_encrypted => unlock(&env, dir, options, superblock),
+        _ => Ok((env.clone(), None)),
+    };
+    let (unlocked, _encryption) = match unlocked {
+        Err(error) => return dump.show(Path::new(names::KEYS), 0, failed(&error)),
+        unlocked => unlocked?,
+    };
+    let fs = &*unlocked.fs;
+    dump.fs = fs;
     listing.manifests.into_iter().try_for_each(|id| dump.manifest(id))?;
     let Ok(Superblock { log_secret, .. }) = superblock else {
         // Without it no frame of the log is told from anything else.
@@ -186,7 +201,7 @@ impl Dump<'_> {
         loop {
             let at = frames.place() as u64;
             let header = frames.header()?;
-            let Some((header, payload)) = frames.whole(header)? else {
+            let Some(Whole { header, payload, .. }) = frames.whole(header)? else {
                 let reason = if frames.is_blank()? { "reserved" } else { "no sound commit" };
                 let end = DumpedEntry::End { reason, bytes_behind: bytes - at };
                 return if at == bytes { Ok(()) } else { self.show(path, at, end) };

@@ -11,7 +11,7 @@ use forebay_store::log::frame::Secret;
 use forebay_store::manifest::{AppendError, Edit, Manifest, Snapshot, Superblock};
 use forebay_store::{Lease, names};
 
-use crate::context::create_dir_durably;
+use crate::context::{begin, create_dir_durably};
 use crate::open::clear::is_ours;
 use crate::open::destroy::{Made, finish};
 use crate::options::Options;
@@ -135,7 +135,7 @@ fn try_enter(env: &Env, files: &Arc<dyn FileSystem>, dir: &Path, options: &Optio
     if exists || is_there(names::SUPERBLOCK)? {
         return Ok(Entered::In(Hold::Lock(lock), Made::Nothing));
     }
-    make(env, dir).inspect_err(|_| drop(made.take_back(fs, dir)))?;
+    make(env, dir, options).inspect_err(|_| drop(made.take_back(fs, dir)))?;
     Ok(Entered::In(Hold::Lock(lock), made))
 }
 
@@ -215,7 +215,8 @@ fn has_remains(names: &[String]) -> bool {
 }
 
 /// Makes the files of an empty database.
-fn make(env: &Env, dir: &Path) -> Result<()> {
+fn make(env: &Env, dir: &Path, options: &Options) -> Result<()> {
+    let (env, is_encrypted) = begin(env, dir, options)?;
     let fs = &*env.fs;
     // The sync of a name that was left here may have failed, and no later one tells of that: it is made anew.
     let left = names::manifest(dir, FIRST_MANIFEST);
@@ -231,5 +232,5 @@ fn make(env: &Env, dir: &Path) -> Result<()> {
     let (database_id, hash_seed) = ((env.entropy)(), (env.entropy)());
     // 0 is for none.
     let log_secret = Secret((env.entropy)().max(1));
-    Superblock { database_id, hash_seed, log_secret }.write(fs, dir)
+    Superblock { database_id, hash_seed, log_secret, is_encrypted }.write(fs, dir)
 }

@@ -14,6 +14,7 @@ use forebay_store::manifest::{Current, Edit, Manifest, Superblock};
 use forebay_store::salvage::Gaps;
 use forebay_store::{Metrics, names};
 
+use crate::context::{Encryption, unlock};
 use crate::open::{Evidence, Listing, ReadBack, Reader, live_files, salvage};
 use crate::options::{Buffers, Options};
 use crate::pool::Limit;
@@ -22,11 +23,30 @@ use crate::versions::{Replay, RetainedSegment, retained_segments};
 /// From here on ids are those of lists that a reader has in memory.
 const READERS_IDS: u64 = 1 << 62;
 
+/// Where a database is read.
+pub(super) struct Unlocked {
+    pub(super) superblock: Superblock,
+    /// Its files by their keys, where they are encrypted.
+    pub(super) env: Env,
+    pub(super) encryption: Option<Encryption>,
+    pub(super) gaps: Arc<Gaps>,
+}
+
+/// The database of `dir`, by the keys that options give.
+pub(super) fn unlocked(env: &Env, dir: &Path, options: &Options) -> Result<Unlocked> {
+    let gaps = Arc::new(Gaps::default());
+    let superblock = superblock(&*env.fs, dir, options, &gaps)?;
+    let (env, encryption) = unlock(env, dir, options, &superblock)?;
+    debug_assert_eq!(encryption.is_some(), superblock.is_encrypted, "without its keys nothing of it is read");
+    Ok(Unlocked { superblock, env, encryption, gaps })
+}
+
 /// Who looks, and where.
 pub(crate) struct Looking<'a> {
     pub(crate) env: &'a Env,
     pub(crate) dir: &'a Path,
     pub(crate) options: &'a Options,
+    pub(crate) superblock: &'a Superblock,
     pub(crate) limit: &'a Limit,
     pub(crate) metrics: &'a Arc<Metrics>,
     pub(crate) gaps: &'a Arc<Gaps>,
@@ -34,9 +54,22 @@ pub(crate) struct Looking<'a> {
     pub(crate) before: Option<(&'a Replay, &'a Arc<ArenaPool>)>,
 }
 
+impl<'a> Looking<'a> {
+    /// Looks for the first time.
+    pub(super) fn first(
+        unlocked: &'a Unlocked,
+        dir: &'a Path,
+        options: &'a Options,
+        limit: &'a Limit,
+        metrics: &'a Arc<Metrics>,
+    ) -> Self {
+        let Unlocked { superblock, env, gaps, .. } = unlocked;
+        Self { env, dir, options, superblock, limit, metrics, gaps, before: None }
+    }
+}
+
 /// See the module.
 pub(crate) struct Found {
-    pub(crate) superblock: Superblock,
     /// The last record, if the database was closed in order.
     pub(crate) closed: Option<u64>,
     /// None where it is salvaged.
@@ -58,7 +91,7 @@ impl Found {
     /// How its log is read.
     pub(crate) fn reader<'a>(&self, looking: &Looking<'a>) -> Reader<'a> {
         let Looking { env, dir, options, .. } = *looking;
-        let files = LogFiles { fs: &*env.fs, dir, secret: self.superblock.log_secret, jobs: &env.jobs };
+        let files = LogFiles { fs: &*env.fs, dir, secret: looking.superblock.log_secret, jobs: &env.jobs };
         let (pool, closed) = (Arc::clone(&self.pool), self.closed);
         Reader { env, files, pool, buffers: self.buffers, options, closed, is_live: false }
     }
@@ -66,9 +99,12 @@ impl Found {
 
 /// Looks. Where somebody may be writing, what is only half there is no damage.
 pub(crate) fn look(looking: &Looking<'_>, is_live: bool) -> Result<Found> {
-    let Looking { env, dir, options, limit, metrics, gaps, before } = *looking;
+    let Looking { env, dir, options, superblock, limit, metrics, gaps, before } = *looking;
     let fs = &*env.fs;
-    let superblock = superblock(fs, dir, options, gaps)?;
+    if before.is_some() && Superblock::read(fs, dir)? != *superblock {
+        let dir = dir.display();
+        return Err(Error::NotFound(format!("{dir} has another database by now; open that")));
+    }
     let mut replay = match before {
         Some((before, _)) => before.anew(),
         None => Replay::new(env, dir, options, superblock.hash_seed, metrics),
@@ -100,7 +136,6 @@ pub(crate) fn look(looking: &Looking<'_>, is_live: bool) -> Result<Found> {
     read.recovered.gaps.drain(..).for_each(|gap| gaps.note(gap));
     durable = durable.max(replay.log.vouched);
     Ok(Found {
-        superblock,
         closed,
         manifest,
         replay,

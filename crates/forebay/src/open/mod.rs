@@ -31,7 +31,6 @@ use forebay_env::{Env, FileLock, FileSystem, SteadyClock};
 use forebay_store::log::recover::{Extent, LogFiles};
 use forebay_store::log::{Log, PreparedSegment, Writes};
 use forebay_store::manifest::{AppendError, Change, Edit, Feed, Manifest, Superblock};
-use forebay_store::salvage::Gaps;
 use forebay_store::{Lease, Metrics, WriteBuffer, names};
 
 use crate::context::{CLOSED, Context, Health};
@@ -49,7 +48,7 @@ use enter::of_path;
 pub(crate) use enter::{Hold, enter};
 pub(crate) use evidence::{Evidence, live_files};
 use feed::take_up_feed;
-use found::{Found, Looking, look};
+use found::{Found, Looking, look, unlocked};
 pub(crate) use read_back::{ReadBack, Reader, SURPLUS_BUFFERS, load_buffer};
 pub(crate) use refresh::Refresher;
 pub(crate) use salvage::salvage;
@@ -125,16 +124,15 @@ fn read(
     options: Options,
     lease: Option<Lease>,
 ) -> Result<(Arc<Engine>, VecDeque<Extent>, Option<Refresher>)> {
-    let limit = Limit::new(&options, dir, env)?;
+    let unlocked = unlocked(env, dir, &options)?;
+    let (env, superblock) = (unlocked.env.clone(), unlocked.superblock);
+    let limit = Limit::new(&options, dir, &env)?;
     let (fs, metrics) = (&*env.fs, Arc::new(Metrics::within(limit.bytes())));
-    let gaps = Arc::new(Gaps::default());
-    let looking =
-        Looking { env, dir, options: &options, limit: &limit, metrics: &metrics, gaps: &gaps, before: None };
+    let looking = Looking::first(&unlocked, dir, &options, &limit, &metrics);
     let found = if lease.is_some() { beside::look_beside(&looking)? } else { look(&looking, false)? };
     clock.raise(found.replay.clock_milliseconds);
     let (reader, durable, keeps_records) = (found.reader(&looking), found.durable, found.keeps_records);
-    let Found { superblock, closed, manifest, mut replay, listing, live, mut read, retained, pool, .. } =
-        found;
+    let Found { closed, manifest, mut replay, listing, live, mut read, retained, pool, .. } = found;
     let last_sequence = read.recovered.last_sequence;
     let (mut followed, mut log, mut active, mut owed) = (None, None, WriteBuffer::never_filled(), None);
     let manifest = if options.read_only {
@@ -164,10 +162,11 @@ fn read(
     let context = Context {
         dir: dir.to_path_buf(),
         superblock,
+        encryption: unlocked.encryption,
         log,
         pool,
         metrics,
-        gaps,
+        gaps: unlocked.gaps,
         gate,
         serial: SERIAL.fetch_add(1, Ordering::Relaxed),
         closing: AtomicBool::new(false),
@@ -177,7 +176,7 @@ fn read(
         lease,
         answer: OnceLock::new(),
         seen_durable: AtomicU64::new(durable),
-        env: env.clone(),
+        env,
         options,
         limit,
     };

@@ -16,7 +16,7 @@ use forebay_base::{Error, Result, planted};
 use forebay_env::{Access, Env, File};
 use forebay_store::buffer::ArenaPool;
 use forebay_store::log::Refill;
-use forebay_store::log::frame::frame_bytes;
+use forebay_store::log::frame;
 use forebay_store::log::recover::{Bounds, Extent, Frame, LogFiles, Reading, Recovered, check, recover};
 use forebay_store::manifest::LogMark;
 use forebay_store::{WriteBuffer, names, renew};
@@ -93,7 +93,7 @@ impl Reader<'_> {
         };
         let (mut filling, mut reload) = (Filling::new(self, buffers_max), Filling::new(self, usize::MAX));
         let is_renewed = self.is_renewed() && !self.options.read_only && !self.options.salvage;
-        filling.renewing = (is_renewed && buffers_max > 0).then(|| Renewing::start(self.env, self.files.dir));
+        filling.renewing = (is_renewed && buffers_max > 0).then(|| Renewing::start(self.env, &self.files));
         let mut last_table = 0;
         let recovered = recover(&self.files, ids, &self.bounds(&replay.log), &mut |frame| {
             last_table = last_table.max(frame.last_table);
@@ -212,7 +212,7 @@ impl Reader<'_> {
         made.push(buffer.segment());
         let path = names::log(self.files.dir, buffer.segment());
         let file = self.files.fs.create(&path, Access::Buffered)?;
-        file.write_at(0, buffer.bytes())?;
+        frame::write(&*file, self.files.secret, buffer.segment(), 0, buffer.bytes())?;
         file.sync()
     }
 
@@ -244,7 +244,7 @@ impl Reader<'_> {
         if let Some(buffer) = buffer {
             // It was found sound, and nothing that the system does makes it another.
             debug_assert_eq!(buffer.len() as u64, extent.bytes, "a segment is the image of its buffer");
-            file.write_at(0, buffer.bytes())?;
+            frame::write(&*file, self.files.secret, buffer.segment(), 0, buffer.bytes())?;
             return file.sync();
         }
         renew(&*file, extent.bytes)?;
@@ -327,7 +327,7 @@ impl<'a> Filling<'a> {
         let open = match &mut self.open {
             Some(open) => open,
             empty => {
-                let bytes = frame_bytes(frame.payload.len()).max(buffers.bytes as usize);
+                let bytes = frame.header.end(0).max(buffers.bytes as usize);
                 let (id, bytes) = match self.mode {
                     Mode::AsIs { buffers_max } if self.buffers.len() >= buffers_max => return Ok(()),
                     Mode::AsIs { .. } => {

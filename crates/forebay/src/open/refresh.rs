@@ -160,16 +160,13 @@ impl Refresher {
             env: &context.env,
             dir: &context.dir,
             options: &context.options,
+            superblock: &context.superblock,
             limit: &context.limit,
             metrics: &context.metrics,
             gaps: &context.gaps,
             before: Some((&self.replay, &context.pool)),
         };
-        let Found { superblock, manifest, mut replay, read, retained, durable, .. } = look_beside(&looking)?;
-        if superblock != context.superblock {
-            let dir = context.dir.display();
-            return Err(Error::NotFound(format!("{dir} has another database by now; open that")));
-        }
+        let Found { manifest, mut replay, read, retained, durable, .. } = look_beside(&looking)?;
         let manifest = manifest.ok_or_else(|| Error::bug("a database that is followed is salvaged"))?;
         self.manifest = Followed::of(manifest)?;
         replay.begin_to_count();

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Sender};
 
@@ -14,6 +14,8 @@ use forebay_base::{Error, Result};
 use forebay_env::sync::Mutex;
 use forebay_env::{Access, Arena, Env, FileSystem, Handle};
 use forebay_store::log::Refill;
+use forebay_store::log::frame::{self, Secret};
+use forebay_store::log::recover::LogFiles;
 use forebay_store::names;
 
 /// How much is read before it is written and synced.
@@ -38,6 +40,7 @@ struct Renewed {
 struct Target {
     fs: Arc<dyn FileSystem>,
     dir: PathBuf,
+    secret: Secret,
     renewed: Arc<Mutex<Renewed>>,
 }
 
@@ -51,8 +54,9 @@ pub(crate) struct Renewing {
 }
 
 impl Renewing {
-    pub(super) fn start(env: &Env, dir: &Path) -> Self {
-        let target = Target { fs: Arc::clone(&env.fs), dir: dir.to_path_buf(), renewed: Arc::default() };
+    pub(super) fn start(env: &Env, &LogFiles { dir, secret, .. }: &LogFiles<'_>) -> Self {
+        let fs = Arc::clone(&env.fs);
+        let target = Target { fs, dir: dir.to_path_buf(), secret, renewed: Arc::default() };
         let mut thread = None;
         if !env.jobs.is_stepper() {
             let (parts, waiting) = mpsc::channel();
@@ -138,7 +142,8 @@ impl Target {
     fn write(&self, Part { segment, image, range }: &Part) -> Result<()> {
         let file = self.fs.open(&names::log(&self.dir, *segment), Access::Buffered)?;
         debug_assert!(image.published() >= range.end, "what is written was read");
-        file.write_at(range.start as u64, image.prefix(range.end).get(range.start..).unwrap_or_default())?;
+        let frames = image.prefix(range.end).get(range.start..).unwrap_or_default();
+        frame::write(&*file, self.secret, *segment, range.start, frames)?;
         file.sync()
     }
 }

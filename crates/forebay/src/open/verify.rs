@@ -8,7 +8,7 @@ use std::sync::Arc;
 use forebay_base::{Bound, Error, Result};
 use forebay_layouts::DataFile;
 use forebay_store::log::recover::{Extent, check};
-use forebay_store::manifest::{Current, Manifest, Superblock};
+use forebay_store::manifest::{Current, KeyFile, Manifest, Superblock};
 use forebay_store::names;
 use forebay_store::salvage::Gap;
 use serde::Serialize;
@@ -104,6 +104,9 @@ fn verify_roots(versions: &Versions, report: &mut VerifyReport) {
         }
     };
     note(looked_at(versions, || Superblock::read(fs, &context.dir).map(drop)));
+    if context.superblock.is_encrypted {
+        note(looked_at(versions, || KeyFile::check(fs, &context.dir)));
+    }
     // What is whole lacks nothing by it.
     let spare = looked_at(versions, || Superblock::read_spare(fs, &context.dir).map_err(Error::or_missing));
     let spare_problem = match spare {

@@ -113,7 +113,11 @@ impl Writer {
                 Appended::Stale => {}
                 Appended::Conflict(table) => return Err(conflict(&self.versions.state(), table)),
                 Appended::Full(segment) => {
-                    self.rotate(segment, frame::frame_bytes(payload.bytes().len()))?;
+                    let frame_bytes = match self.context.superblock.is_encrypted {
+                        true => frame::frame_bytes_max(payload.bytes().len()),
+                        false => frame::frame_bytes(payload.bytes().len()),
+                    };
+                    self.rotate(segment, frame_bytes)?;
                 }
             }
         };

@@ -1,15 +1,16 @@
 //! Databases of every format that was ever written open, and hold what was written.
 //!
-//! `cargo run -p forebay-torture -- golden crates/forebay/tests/golden/vN` writes those of the format of this build. A format
+//! `cargo run -p forebay-torture -- golden crates/forebay/tests/golden/vN` writes those of the format of this build, and with
+//! `--encrypted` those that are. A format
 //! that changes gets a folder of its own; no folder is ever written again.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use forebay_testkit::golden;
+use forebay_testkit::golden::{self, Files};
 
 /// Every format there was.
-const FORMATS: [&str; 5] = ["v1", "v2", "v3", "v4", "v5"];
+const FORMATS: [&str; 6] = ["v1", "v2", "v3", "v4", "v5", "encrypted-v1"];
 
 #[test]
 fn databases_of_every_format_open_and_hold_what_was_written() {
@@ -17,7 +18,8 @@ fn databases_of_every_format_open_and_hold_what_was_written() {
         for state in ["closed", "crashed"] {
             println!("{format} {state}");
             let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(format).join(state);
-            golden::check(&read(&folder)).unwrap();
+            let files = if format.starts_with("encrypted") { Files::Encrypted } else { Files::Plain };
+            golden::check(&read(&folder), files).unwrap();
         }
     }
 }

@@ -18,6 +18,7 @@ mod cursors;
 mod damage;
 mod descriptors;
 mod dump;
+mod encryption;
 mod errors;
 mod expiry;
 mod faults;

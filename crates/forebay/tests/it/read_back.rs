@@ -131,6 +131,7 @@ fn a_value_that_looks_like_a_frame_does_no_harm() {
             let payload = [7; 40];
             let header = Header {
                 payload_sum: Secret::default().payload_sum(&payload),
+                is_encrypted: false,
                 payload_bytes: payload.len() as u32,
                 records: 1,
                 sequence: 1 << 40,

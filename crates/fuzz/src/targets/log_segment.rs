@@ -23,6 +23,8 @@ const TABLES: u64 = 3;
 /// A log, and what was written to it: the first record and the payload of each batch.
 struct Written {
     fs: Arc<MemoryFs>,
+    /// By which the log is written and read: where it is encrypted, another one.
+    shown: Arc<dyn FileSystem>,
     secret: Secret,
     pool: Arc<ArenaPool>,
     segments: Vec<u64>,
@@ -68,12 +70,13 @@ pub(crate) fn fuzz(rng: &mut Rng) {
 
 fn write(rng: &mut Rng) -> Written {
     let fs = MemoryFs::new();
+    let shown = draws::shown(rng, &fs);
     let dir = Path::new(DIR);
     fs.create_dir_all(dir).expect("memory takes it");
     let pool = ArenaPool::new(SEGMENT_BYTES, 4);
     let mut segments = vec![1 + rng.below(100)];
     let prepare = |id, bytes| {
-        let Ok(file) = SegmentFile::prepare(&*fs, dir, id, SEGMENT_BYTES as u64, None) else {
+        let Ok(file) = SegmentFile::prepare(&*shown, dir, id, SEGMENT_BYTES as u64, None) else {
             panic!("memory takes it")
         };
         PreparedSegment::new(file, &pool, bytes).expect("memory takes it")
@@ -94,14 +97,14 @@ fn write(rng: &mut Rng) -> Written {
             Appended::Stale | Appended::Conflict(_) => unreachable!("nothing changed"),
             Appended::Full(segment) => {
                 let next = segment + 1 + rng.below(3);
-                log.rotate(segment, prepare(next, payload.bytes().len() + 64), |_| ())
+                log.rotate(segment, prepare(next, payload.bytes().len() + 96), |_| ())
                     .expect("memory takes it");
                 segments.push(next);
             }
         }
     }
     let durable = log.durable_sequence();
-    Written { fs: fs.clone(), secret, pool, segments, batches, durable }
+    Written { fs: fs.clone(), shown: Arc::clone(&shown), secret, pool, segments, batches, durable }
 }
 
 fn batch(rng: &mut Rng) -> Payload {
@@ -126,9 +129,9 @@ fn last_of(written: &Written, seen: &[(u64, Vec<u8>)]) -> u64 {
 
 /// Reads the log back, and looks at all of it as a write buffer.
 fn read(written: &Written, reading: Reading) -> (forebay_base::Result<Recovered>, Vec<(u64, Vec<u8>)>) {
-    let Written { fs, secret, pool, segments, durable, .. } = written;
+    let Written { shown, secret, pool, segments, durable, .. } = written;
     let jobs = Env::memory(0).jobs;
-    let files = LogFiles { fs: &**fs, dir: Path::new(DIR), secret: *secret, jobs: &jobs };
+    let files = LogFiles { fs: &**shown, dir: Path::new(DIR), secret: *secret, jobs: &jobs };
     let bounds = Bounds { before: 0, flushed: (0, 0), known_durable: *durable, reading };
     let mut seen = Vec::new();
     let mut refill = Refill::new(1, SEGMENT_BYTES, *secret, pool);
@@ -152,7 +155,7 @@ fn read(written: &Written, reading: Reading) -> (forebay_base::Result<Recovered>
 /// Damages a frame, and makes its checksums match. `None` where the segment has none.
 fn reseal(rng: &mut Rng, written: &Written, segment: u64, intact: &[u8]) -> Option<Vec<u8>> {
     let path = names::log(Path::new(DIR), segment);
-    let mut frames = Frames::in_file(&*written.fs, &path, written.secret, segment).expect("it is there");
+    let mut frames = Frames::in_file(&*written.shown, &path, written.secret, segment).expect("it is there");
     let mut found = Vec::new();
     while let Some(header) = frames.header().expect("it is read") {
         found.push((frames.place(), header));

@@ -6,19 +6,20 @@ use std::sync::Arc;
 use forebay_base::Result;
 use forebay_base::checksum::{checksum, plain};
 use forebay_base::wire::u32_at;
+use forebay_env::encryption::{NONCE_BYTES, WRAPPED_BYTES, WrappedKey};
 use forebay_env::fs::MemoryFs;
 use forebay_env::{FileSystem, Rng};
 use forebay_store::list::{FileKind, FileMeta};
 use forebay_store::log::frame::Secret;
 use forebay_store::manifest::{
-    Change, Current, Edit, Feed, Lineage, LogMark, Manifest, Rollback, Savepoint, Snapshot, Superblock,
-    TableEntry,
+    Change, Current, Edit, Feed, KeyFile, Lineage, LogMark, Manifest, Rollback, Savepoint, Snapshot,
+    Superblock, TableEntry,
 };
 use forebay_store::names;
 use forebay_store::values::ValueShare;
 
 use crate::damage::{DIR, assert_named, bytes_of, damage};
-use crate::draws::one_of;
+use crate::draws::{one_of, shown};
 
 const ID: u64 = 3;
 /// Checksum and length of an edit.
@@ -28,10 +29,12 @@ pub(crate) fn fuzz(rng: &mut Rng) {
     let (fs, dir) = (MemoryFs::new(), Path::new(DIR));
     fs.create_dir_all(dir).expect("memory takes it");
     fuzz_small_files(rng, &fs);
+    let shown = shown(rng, &fs);
+    let shown = &*shown;
     let mut edits: Vec<Edit> = (0..1 + rng.below(8)).map(|_| edit(rng)).collect();
     edits.insert(0, Edit::Snapshot(snapshot(rng)));
-    let mut manifest = Manifest::create(&*fs, dir, ID, &edits[0], Arc::default()).expect("memory takes it");
-    let mut append = |edit| manifest.announce(&*fs, dir, edit).and_then(|()| manifest.append(edit));
+    let mut manifest = Manifest::create(shown, dir, ID, &edits[0], Arc::default()).expect("memory takes it");
+    let mut append = |edit| manifest.announce(shown, dir, edit).and_then(|()| manifest.append(edit));
     edits[1..].iter().try_for_each(&mut append).expect("memory takes it");
     manifest.finish().expect("memory takes it");
     let open = manifest.current(None);
@@ -40,24 +43,24 @@ pub(crate) fn fuzz(rng: &mut Rng) {
     edits.push(Edit::Change(Change::default()));
     let path = names::manifest(dir, ID);
     let intact = bytes_of(&fs, &path);
-    assert_eq!(read(&fs, closed).expect("it is intact"), edits);
+    assert_eq!(read(shown, closed).expect("it is intact"), edits);
     for _ in 0..30 {
         let mut bytes = intact.clone();
         damage(rng, &mut bytes);
         let is_whole = bytes == intact;
         fs.replace_file(&path, bytes);
-        check(read(&fs, closed), |found| is_whole && *found == edits);
+        check(read(shown, closed), |found| is_whole && *found == edits);
         // For all that is known, a crash has torn the last edit.
-        check(read(&fs, open), |found| edits.starts_with(found));
-        check(Manifest::salvage(&*fs, dir, ID), |(found, _)| edits.starts_with(found));
+        check(read(shown, open), |found| edits.starts_with(found));
+        check(Manifest::salvage(shown, dir, ID), |(found, _)| edits.starts_with(found));
     }
     for _ in 0..30 {
         fs.replace_file(&path, reseal(rng, &intact));
-        if let Ok(found) = read(&fs, open) {
+        if let Ok(found) = read(shown, open) {
             // What is read is written again when the manifest is.
             found.iter().for_each(|edit| edit.encode(&mut Vec::new()));
         }
-        let _ = Manifest::salvage(&*fs, dir, ID);
+        let _ = Manifest::salvage(shown, dir, ID);
     }
 }
 
@@ -69,7 +72,7 @@ fn check<T>(read: Result<T>, is_right: impl FnOnce(&T) -> bool) {
     }
 }
 
-fn read(fs: &MemoryFs, current: Current) -> Result<Vec<Edit>> {
+fn read(fs: &dyn FileSystem, current: Current) -> Result<Vec<Edit>> {
     let (mut manifest, edits) = Manifest::open(fs, Path::new(DIR), &current, true, Arc::default())?;
     manifest.truncate_tail()?;
     manifest.renew()?;
@@ -99,9 +102,18 @@ fn fuzz_small_files(rng: &mut Rng, fs: &MemoryFs) {
     let current = Current { manifest: rng.next_u64(), version: 1 + rng.below(2) as u32, closed: None };
     current.write(fs, dir).expect("memory takes it");
     let (database_id, hash_seed, log_secret) = (rng.next_u64(), rng.next_u64(), Secret(rng.below(2) * 77));
-    let superblock = Superblock { database_id, hash_seed, log_secret };
+    let is_encrypted = log_secret != Secret::default() && rng.chance(30);
+    let superblock = Superblock { database_id, hash_seed, log_secret, is_encrypted };
     superblock.write(fs, dir).expect("memory takes it");
-    for name in [names::CURRENT, names::SUPERBLOCK] {
+    let wrapped = |number: u32| WrappedKey {
+        number,
+        name: "name ".repeat(number as usize),
+        nonce: [number as u8; NONCE_BYTES],
+        bytes: [7; WRAPPED_BYTES],
+    };
+    let keys = KeyFile { keys: (1..2 + rng.below(4) as u32).map(wrapped).collect() };
+    keys.write(fs, dir).expect("memory takes it");
+    for name in [names::CURRENT, names::SUPERBLOCK, names::KEYS] {
         let path = dir.join(name);
         let intact = bytes_of(fs, &path);
         for is_resealed in [false, true].repeat(10) {
@@ -114,6 +126,7 @@ fn fuzz_small_files(rng: &mut Rng, fs: &MemoryFs) {
             fs.replace_file(&path, bytes);
             check(Current::read(fs, dir), |found| is_resealed || *found == current);
             check(Superblock::read(fs, dir), |found| is_resealed || *found == superblock);
+            check(KeyFile::read(fs, dir), |found| is_resealed || *found == keys);
         }
         fs.replace_file(&path, intact);
     }

@@ -47,13 +47,14 @@ impl Draft {
         // Nobody looks for frames here, and none of them has a number.
         let header = Header {
             payload_sum: 0,
+            is_encrypted: false,
             payload_bytes: added.bytes().len() as u32,
             records: added.records(),
             sequence: 1,
             watermark: 0,
         };
         let head = header.encode(Secret::default(), NO_SEGMENT, offset);
-        frame::append_frame(appender, &head, added.bytes())
+        frame::append_frame(appender, &head, added.bytes(), &frame::NO_TRAILER)
             .ok_or_else(|| Error::bug("a draft is smaller than it says"))?;
         buffer.note(added.notes(), offset + HEADER_BYTES, || appender.publish());
         debug_assert_eq!(buffer.len(), offset + bytes, "a frame ends where it was said to end");

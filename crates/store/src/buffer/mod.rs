@@ -184,7 +184,7 @@ impl WriteBuffer {
             for (table, place, record) in Records::new(payload) {
                 each(table, start + place, &record);
             }
-            end = frame::end_of(start, payload);
+            end = frame::end_of(self.bytes(), start);
         }
         end
     }

@@ -28,6 +28,7 @@ fn append(
     let base = appender.len() + HEADER_BYTES;
     let header = Header {
         payload_sum: payload.sum(Secret::default()),
+        is_encrypted: false,
         payload_bytes: payload.bytes().len() as u32,
         records: payload.records(),
         sequence: 1,

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use forebay_base::{Error, Result};
 use forebay_env::{Access, Appender};
 
-use super::frame::{HEADER_BYTES, Header, append_frame, end_of, frame_bytes, walk};
+use super::frame::{HEADER_BYTES, Header, append_frame, end_of, walk};
 use super::frames::Frames;
 use super::recover::{Frame, LogFiles, MALFORMED, placed};
 use crate::buffer::{ArenaPool, RangeDelete, WriteBuffer};
@@ -37,7 +37,7 @@ pub struct LogTail {
     next: u64,
     /// The segment's buffer, where that cannot grow: as it was found at opening.
     fixed: Option<Arc<WriteBuffer>>,
-    /// Where the last frame stands, and its header.
+    /// Where bytes of the last frame stand by which it is known again, and these.
     last: Option<(usize, [u8; HEADER_BYTES])>,
     /// The highest number that was durable, as the frames tell.
     durable: u64,
@@ -60,19 +60,20 @@ impl LogTail {
         };
         if let Some(buffer) = newest.filter(|buffer| !buffer.is_empty()) {
             (tail.segment, tail.at, tail.fixed) = (buffer.segment(), buffer.len(), Some(Arc::clone(buffer)));
-            let last = walk(buffer.bytes(), 0).last().map(|(start, payload)| {
+            let last = walk(buffer.bytes(), 0).last().map(|(start, _)| {
                 debug_assert_eq!(
-                    end_of(start, payload),
+                    end_of(buffer.bytes(), start),
                     buffer.len(),
                     "a buffer ends where its last frame does"
                 );
                 start - HEADER_BYTES
             });
-            tail.last = last.and_then(|at| {
-                let head = buffer.bytes().get(at..at + HEADER_BYTES)?;
-                Some((at, head.try_into().ok()?))
+            let last = last.map(|at| (at, Header::fields(&buffer.bytes()[at..])));
+            tail.last = last.and_then(|(at, header)| {
+                let at = header.mark_at(at);
+                Some((at, *buffer.bytes().get(at..)?.first_chunk()?))
             });
-            tail.durable = tail.last.map_or(0, |(_, head)| Header::fields(&head).watermark);
+            tail.durable = last.map_or(0, |(_, header)| header.watermark);
         }
         tail
     }
@@ -166,12 +167,11 @@ impl LogTail {
             if here.is_some_and(|header| header.sequence > self.next) {
                 return Ok(at == 0);
             }
-            let Some((header, payload)) = frames.whole(here.filter(|header| header.sequence == self.next))?
-            else {
-                return Ok(false);
-            };
+            let here = here.filter(|header| header.sequence == self.next);
+            let Some(whole) = frames.whole(here)? else { return Ok(false) };
+            let header = whole.header;
             let malformed = || Error::corruption(&path, at as u64, MALFORMED);
-            let frame = Frame::of(id, header, payload).ok_or_else(malformed)?;
+            let frame = Frame::of(id, &whole).ok_or_else(malformed)?;
             self.push(&frame, at, len, files, pool)?;
             frames.pass(&header);
         }
@@ -197,14 +197,16 @@ impl LogTail {
             }
         };
         debug_assert_eq!(growing.appender.len(), at, "a buffer has the same bytes at the same places");
-        let head = frame.header.encode(files.secret, id, at);
-        if append_frame_of(&mut growing.appender, &head, frame.payload).is_none() {
+        let head = frame.in_memory(files.secret).encode(files.secret, id, at);
+        if append_frame_of(&mut growing.appender, &head, frame).is_none() {
             growing = growing.longer(frame.header.end(at), pool)?;
-            append_frame_of(&mut growing.appender, &head, frame.payload).ok_or_else(full)?;
+            append_frame_of(&mut growing.appender, &head, frame).ok_or_else(full)?;
         }
+        let mark = if frame.header.is_encrypted { frame.trailer } else { head };
         growing.range_deletes.extend(frame.range_deletes.iter().map(|delete| placed(delete, at)));
         self.growing = Some(growing);
-        (self.segment, self.at, self.last) = (id, frame.header.end(at), Some((at, head)));
+        (self.segment, self.at, self.last) =
+            (id, frame.header.end(at), Some((frame.header.mark_at(at), mark)));
         self.next += u64::from(frame.header.records);
         self.durable = self.durable.max(frame.header.watermark);
         Ok(())
@@ -224,9 +226,9 @@ impl LogTail {
 }
 
 /// All of a frame, or nothing of it.
-fn append_frame_of(appender: &mut Appender, head: &[u8; HEADER_BYTES], payload: &[u8]) -> Option<()> {
-    let fits = appender.len() + frame_bytes(payload.len()) <= appender.arena().capacity();
-    if fits { append_frame(appender, head, payload) } else { None }
+fn append_frame_of(appender: &mut Appender, head: &[u8; HEADER_BYTES], frame: &Frame<'_>) -> Option<()> {
+    let fits = frame.header.end(appender.len()) <= appender.arena().capacity();
+    if fits { append_frame(appender, head, frame.payload, &frame.trailer) } else { None }
 }
 
 /// A buffer that grows as its segment does.
@@ -313,12 +315,13 @@ mod tests {
             payload.push(1, Order::Lexical, &Record::put(key.as_bytes(), b"value"));
             let header = Header {
                 payload_sum: payload.sum(SECRET),
+                is_encrypted: false,
                 payload_bytes: payload.bytes().len() as u32,
                 records: 1,
                 sequence: self.next,
                 watermark: 0,
             };
-            let end = self.at + frame_bytes(payload.bytes().len());
+            let end = header.end(self.at);
             let mut bytes = header.encode(SECRET, self.segment, self.at).to_vec();
             bytes.extend(payload.bytes());
             bytes.resize(end - self.at, 0);

@@ -4,16 +4,19 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use forebay_base::Result;
+use forebay_base::{Error, Result};
 use forebay_env::{Access, FileSystem};
 
-use super::frame::{ALIGN_BYTES, HEADER_BYTES, Header, Secret};
+use super::frame::{ALIGN_BYTES, HEADER_BYTES, Header, NO_TRAILER, Secret, Trailer, Whole, place_of};
 use super::recover::LogFiles;
 use super::window::{PIECE_BYTES, Window};
 use crate::buffer::WriteBuffer;
 use crate::names;
 
 const _: () = assert!(PIECE_BYTES > HEADER_BYTES && PIECE_BYTES.is_multiple_of(ALIGN_BYTES));
+
+const STRANGE: &str = "a whole frame stands here that is not what was written: it was changed, or FOREBAY.keys is older than \
+                       the database, or of another one";
 
 /// A walk over the frames of a segment.
 pub struct Frames {
@@ -22,6 +25,8 @@ pub struct Frames {
     bytes: Bytes,
     len: usize,
     at: usize,
+    /// The payload that was decrypted last.
+    decrypted: Vec<u8>,
 }
 
 enum Bytes {
@@ -34,7 +39,7 @@ impl Frames {
     pub fn in_file(fs: &dyn FileSystem, path: &Path, secret: Secret, segment: u64) -> Result<Self> {
         let file = fs.open_read(path, Access::Buffered)?;
         let len = file.len()? as usize;
-        Ok(Self { secret, segment, bytes: Bytes::File(Window::new(file)), len, at: 0 })
+        Ok(Self { secret, segment, bytes: Bytes::File(Window::new(file)), len, at: 0, decrypted: Vec::new() })
     }
 
     /// The same, for who walks all of it and nothing else: it is read ahead of the walk.
@@ -49,7 +54,8 @@ impl Frames {
 
     /// Those of a buffer, up to a length that it had.
     pub fn in_buffer(buffer: Arc<WriteBuffer>, secret: Secret, len: usize) -> Self {
-        Self { secret, segment: buffer.segment(), bytes: Bytes::Buffer(buffer), len, at: 0 }
+        let (segment, bytes) = (buffer.segment(), Bytes::Buffer(buffer));
+        Self { secret, segment, bytes, len, at: 0, decrypted: Vec::new() }
     }
 
     /// The first header of a segment's file, if one stands there, and how long the file is.
@@ -94,14 +100,43 @@ impl Frames {
 
     /// The payload behind the header here; `None` where it is not what was written.
     pub fn payload(&mut self, header: &Header) -> Result<Option<&[u8]>> {
-        let secret = self.secret;
-        Ok(header.payload(secret, self.read(header.end(0))?))
+        Ok(self.sound(header)?.map(|(payload, _)| payload))
     }
 
-    /// The header here, which was found, and its payload, where that is what was written.
-    pub fn whole(&mut self, header: Option<Header>) -> Result<Option<(Header, &[u8])>> {
+    /// The frame of the header here, which was found, where it is what was written.
+    pub fn whole(&mut self, header: Option<Header>) -> Result<Option<Whole<'_>>> {
         let Some(header) = header else { return Ok(None) };
-        Ok(self.payload(&header)?.map(|payload| (header, payload)))
+        let at = self.at;
+        Ok(self.sound(&header)?.map(|(payload, trailer)| Whole { at, header, payload, trailer }))
+    }
+
+    /// The payload behind the header here, and the trailer that it was decrypted by. What is whole, and cannot be
+    /// decrypted, is no torn tail, and so an error.
+    fn sound(&mut self, header: &Header) -> Result<Option<(&[u8], Trailer)>> {
+        let (secret, segment, at) = (self.secret, self.segment, self.at);
+        let keys = match &self.bytes {
+            Bytes::File(window) => window.file().data_keys().cloned(),
+            Bytes::Buffer(_) => None,
+        };
+        let Some(keys) = keys else {
+            let payload = header.payload(secret, self.read(header.end(0))?);
+            return Ok(payload.map(|payload| (payload, NO_TRAILER)));
+        };
+        let mut text = std::mem::take(&mut self.decrypted);
+        let frame = self.read(header.end(0))?;
+        let place = place_of(frame, segment, at);
+        // What is not encrypted was not written by this database.
+        let found = header.stored(secret, frame).filter(|_| header.is_encrypted);
+        let Some((stored, trailer)) = found else { return Ok(None) };
+        text.clear();
+        text.extend_from_slice(stored);
+        let is_it = keys.decrypt_frame(&place, &mut text, &trailer)?;
+        self.decrypted = text;
+        match (&self.bytes, is_it) {
+            (_, true) => Ok(Some((&self.decrypted, trailer))),
+            (Bytes::File(window), false) => Err(Error::corruption(window.file().path(), at as u64, STRANGE)),
+            (Bytes::Buffer(_), false) => Ok(None),
+        }
     }
 
     /// Goes on behind the frame of the header here.
@@ -128,8 +163,10 @@ impl Frames {
                 continue;
             };
             self.at += ahead;
-            if self.payload(&header)?.is_some() {
-                return Ok(Some(header));
+            match self.payload(&header) {
+                Ok(Some(_)) => return Ok(Some(header)),
+                Err(error) if !error.is_corruption() => return Err(error),
+                _ => {}
             }
             self.at += ALIGN_BYTES;
         }
@@ -206,6 +243,7 @@ mod tests {
         payload.push(1, Order::Lexical, &Record::put(b"key", b"value"));
         let header = Header {
             payload_sum: payload.sum(SECRET),
+            is_encrypted: false,
             payload_bytes: payload.bytes().len() as u32,
             records: 1,
             sequence: 5,
@@ -244,6 +282,7 @@ mod tests {
             payload.push(1, Order::Lexical, &Record::put(b"key", &vec![number as u8; *length]));
             let header = Header {
                 payload_sum: payload.sum(SECRET),
+                is_encrypted: false,
                 payload_bytes: payload.bytes().len() as u32,
                 records: 1,
                 sequence: number as u64 + 1,

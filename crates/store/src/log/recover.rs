@@ -15,7 +15,7 @@ use forebay_base::{Error, Result};
 use forebay_env::{FileSystem, Jobs};
 
 use super::batch::Records;
-use super::frame::{self, Header, Secret};
+use super::frame::{self, Header, Secret, Trailer, Whole};
 use super::frames::Frames;
 use crate::buffer::RangeDelete;
 use crate::names;
@@ -64,10 +64,14 @@ pub(super) const MALFORMED: &str = "a frame's records are malformed";
 pub struct Frame<'a> {
     /// The segment that it is in.
     pub segment: u64,
+    /// Where in that.
+    pub(super) at: usize,
     /// Its header.
     pub header: Header,
     /// Its payload.
     pub payload: &'a [u8],
+    /// What it was decrypted by; else zeros.
+    pub(super) trailer: Trailer,
     /// The ranges that it deletes; their places are in the payload.
     pub range_deletes: Vec<RangeDelete>,
     /// The highest table that it has records of.
@@ -75,8 +79,9 @@ pub struct Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
-    /// The frame of a header and its sound payload; `None` where its records are malformed.
-    pub(super) fn of(segment: u64, header: Header, payload: &'a [u8]) -> Option<Self> {
+    /// A frame that is whole; `None` where its records are malformed.
+    pub(super) fn of(segment: u64, whole: &Whole<'a>) -> Option<Self> {
+        let Whole { at, header, payload, trailer } = *whole;
         let mut records = Records::new(payload);
         let (mut count, mut last_table) = (0, 0);
         for (table, ..) in records.by_ref() {
@@ -84,7 +89,15 @@ impl<'a> Frame<'a> {
         }
         let (is_whole, range_deletes) = (records.is_at_end(), records.into_range_deletes());
         let is_sound = is_whole && count + range_deletes.len() == header.records as usize;
-        is_sound.then_some(Self { segment, header, payload, range_deletes, last_table })
+        is_sound.then_some(Self { segment, at, header, payload, trailer, range_deletes, last_table })
+    }
+
+    /// Its header as it is in memory, where the checksum is that of the payload itself.
+    pub(super) fn in_memory(&self, secret: Secret) -> Header {
+        match self.header.is_encrypted {
+            true => Header { payload_sum: secret.payload_sum(self.payload), ..self.header },
+            false => self.header,
+        }
     }
 }
 
@@ -200,11 +213,17 @@ impl Scan<'_> {
     ) -> Result<bool> {
         let (at, next) = (frames.place(), self.found.last_sequence + 1);
         let here = frames.header()?.filter(|header| header.sequence == next);
-        let Some((header, payload)) = frames.whole(here)? else {
-            return if self.reading == Reading::Salvage { self.pass_damage(id, frames) } else { Ok(false) };
+        let is_salvaged = self.reading == Reading::Salvage;
+        let whole = match frames.whole(here) {
+            Err(error) if is_salvaged && error.is_corruption() => None,
+            whole => whole?,
         };
+        let Some(whole) = whole else {
+            return if is_salvaged { self.pass_damage(id, frames) } else { Ok(false) };
+        };
+        let header = whole.header;
         let last_sequence = next + u64::from(header.records) - 1;
-        match Frame::of(id, header, payload) {
+        match Frame::of(id, &whole) {
             Some(frame) => each(&frame)?,
             None => self.damaged(id, at, MALFORMED.into())?,
         }
@@ -240,8 +259,8 @@ impl Scan<'_> {
         let next = self.found.last_sequence + 1;
         frames.go_to(0);
         let first = frames.header()?.filter(|header| header.sequence > next);
-        let Some((header, _)) = frames.whole(first)? else { return Ok(()) };
-        let last = header.sequence - 1;
+        let Some(whole) = frames.whole(first)? else { return Ok(()) };
+        let last = whole.header.sequence - 1;
         let reason = format!(
             "records {next} to {last} are missing, and so is every segment that could have held them; the manifest may have lost \
              its last edits"
@@ -315,7 +334,7 @@ pub fn check(files: &LogFiles<'_>, extent: &Extent) -> Result<u64> {
     while (frames.place() as u64) < extent.bytes {
         let at = frames.place() as u64;
         let here = frames.header()?.filter(|header| header.sequence == last + 1);
-        let Some((header, payload)) = frames.whole(here)? else {
+        let Some(Whole { header, payload, .. }) = frames.whole(here)? else {
             return Err(Error::corruption(&path, at, "no sound frame stands here"));
         };
         let mut records = Records::new(payload);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use forebay_base::{Error, Result};
 use forebay_env::{Appender, Arena};
 
-use super::frame::{HEADER_BYTES, Secret, frame_bytes};
+use super::frame::{NO_TRAILER, Secret, append_frame};
 use super::recover::{Frame, placed};
 use super::writer::{RANGE_DELETES_MAX, RECORD_BYTES_MIN};
 use crate::buffer::{ArenaPool, RangeDelete, WriteBuffer};
@@ -47,7 +47,7 @@ impl Refill {
     /// Whether a writer would have put the frame here too.
     pub fn takes(&self, frame: &Frame<'_>) -> bool {
         let records = self.records + frame.header.records as usize;
-        self.appender.len() + frame_bytes(frame.payload.len()) <= self.arena.capacity()
+        frame.header.end(self.appender.len()) <= self.arena.capacity()
             && records <= self.arena.capacity() / RECORD_BYTES_MIN
             && self.range_deletes.len() + frame.range_deletes.len() <= RANGE_DELETES_MAX
     }
@@ -55,13 +55,13 @@ impl Refill {
     /// Appends a frame, whose header becomes that of its place here.
     pub fn push(&mut self, frame: &Frame<'_>, pool: &ArenaPool) -> Result<()> {
         let offset = self.appender.len();
-        let end = offset + frame_bytes(frame.payload.len());
+        let end = frame.header.end(offset);
         self.make_room(end, pool)?;
-        let head = frame.header.encode(self.secret, self.segment, offset);
-        let padding = end - offset - HEADER_BYTES - frame.payload.len();
-        for piece in [&head[..], frame.payload, &[0; 8][..padding]] {
-            self.appender.append(piece).ok_or_else(full)?;
-        }
+        let head = frame.in_memory(self.secret).encode(self.secret, self.segment, offset);
+        // Elsewhere it is encrypted as another one.
+        let is_there = (frame.segment, frame.at) == (self.segment, offset);
+        let trailer = if is_there { frame.trailer } else { NO_TRAILER };
+        append_frame(&mut self.appender, &head, frame.payload, &trailer).ok_or_else(full)?;
         debug_assert_eq!(self.appender.len(), end, "a frame ends where its header says");
         self.records += frame.header.records as usize;
         self.range_deletes.extend(frame.range_deletes.iter().map(|delete| placed(delete, offset)));

@@ -201,6 +201,7 @@ impl Log {
         let offset = inner.appender.len();
         let header = Header {
             payload_sum,
+            is_encrypted: inner.file.data_keys().is_some(),
             payload_bytes: payload.bytes().len() as u32,
             records: payload.records(),
             sequence: inner.last_sequence + 1,
@@ -210,7 +211,7 @@ impl Log {
             header.records > 0 && header.watermark < header.sequence,
             "no reader takes it for a frame"
         );
-        let end = offset + frame_bytes(payload.bytes().len());
+        let end = header.end(offset);
         let records = inner.records + payload.records() as usize;
         let too_many = inner.records > 0 && records > inner.buffer.capacity() / RECORD_BYTES_MIN;
         let range_deletes = inner.range_deletes + payload.notes().range_deletes().len();
@@ -221,7 +222,7 @@ impl Log {
             return Ok(None);
         }
         let head = header.encode(self.secret, inner.buffer.segment(), offset);
-        if frame::append_frame(&mut inner.appender, &head, payload.bytes()).is_none() {
+        if frame::append_frame(&mut inner.appender, &head, payload.bytes(), &frame::NO_TRAILER).is_none() {
             let bug = Error::bug("the write buffer is smaller than it says");
             // Half a frame would hide all that comes behind it.
             inner.poison = Some(bug.to_string());

@@ -89,8 +89,13 @@ impl Current {
 
 /// All of a small file.
 pub(super) fn read_small(fs: &dyn FileSystem, path: &Path) -> Result<Vec<u8>> {
+    read_front(fs, path, SMALL_BYTES_MAX)
+}
+
+/// The first bytes of a file, as many as there are.
+pub(super) fn read_front(fs: &dyn FileSystem, path: &Path, bytes_max: usize) -> Result<Vec<u8>> {
     let file = fs.open_read(path, Access::Buffered)?;
-    let mut bytes = vec![0; file.len()?.min(SMALL_BYTES_MAX as u64) as usize];
+    let mut bytes = vec![0; file.len()?.min(bytes_max as u64) as usize];
     let got = file.read_at(0, &mut bytes)?;
     bytes.truncate(got);
     Ok(bytes)
@@ -98,7 +103,6 @@ pub(super) fn read_small(fs: &dyn FileSystem, path: &Path) -> Result<Vec<u8>> {
 
 /// Replaces a file by rename, so that a crash leaves the old one or the new one.
 pub(super) fn replace(fs: &dyn FileSystem, dir: &Path, name: &str, bytes: &[u8]) -> Result<(), AppendError> {
-    debug_assert!(bytes.len() <= SMALL_BYTES_MAX, "who reads it reads all of it");
     let temporary = dir.join(format!("{name}.tmp"));
     let write = || {
         // A crash may have left a rename's both names: what is written to this one would be written to that file.

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use forebay_base::{Error, Result};
 use forebay_env::File;
 
-use super::{Change, Edit, HEADER_BYTES, Manifest, record, record_behind};
+use super::encrypted::{edit_of, mark, why_malformed};
+use super::records::{record, record_behind};
+use super::{Edit, Manifest};
 use crate::leases::Place;
 
 /// See the module.
@@ -64,13 +66,14 @@ impl Followed {
         }
         let (mut edits, mut places, mut at) = (Vec::new(), Vec::new(), self.last.1.len());
         while let Some(record) = record_behind(&bytes, self.id, base, at) {
-            let malformed = || Error::corruption(&self.path, base + at as u64, "an edit is malformed");
-            edits.push(Edit::decode(&record[HEADER_BYTES..]).ok_or_else(malformed)?);
+            let (keys, place) = (self.file.data_keys(), base + at as u64);
+            let malformed = || Error::corruption(&self.path, place, why_malformed(keys));
+            edits.push(edit_of(record, self.id, place, keys)?.ok_or_else(malformed)?);
             places.push(at..at + record.len());
             at += record.len();
         }
         // What seals the last edit gives way to the next one.
-        if edits.last().is_some_and(|edit| *edit == Edit::Change(Change::default())) {
+        if edits.last() == Some(&mark()) {
             edits.pop();
             places.pop();
         }
@@ -92,7 +95,7 @@ mod tests {
     use forebay_env::FileSystem;
     use forebay_env::fs::MemoryFs;
 
-    use super::super::{AppendError, Current, LogMark, Snapshot};
+    use super::super::{AppendError, Change, Current, LogMark, Snapshot};
     use super::*;
 
     const DIR: &str = "/db";

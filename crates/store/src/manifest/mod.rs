@@ -6,8 +6,11 @@
 
 mod current;
 mod edit;
+mod encrypted;
 mod feed;
 mod follow;
+mod key_file;
+mod records;
 mod superblock;
 mod table;
 #[cfg(test)]
@@ -19,7 +22,6 @@ use std::sync::Arc;
 
 use forebay_base::checksum::{append, checksum};
 use forebay_base::limits::BLOCK_BYTES;
-use forebay_base::wire::u32_at;
 use forebay_base::{Error, Result, planted};
 use forebay_env::{Access, File, FileSystem};
 
@@ -29,8 +31,11 @@ use crate::names;
 
 pub use current::{Closed, Current};
 pub use edit::{Change, Edit, LogMark, Rollback, Savepoint, Snapshot};
+use encrypted::{edit_of, mark};
 pub use feed::{Feed, Line, Lineage};
 pub use follow::Followed;
+pub use key_file::KeyFile;
+use records::{read_records, record, record_bytes, resumes_behind};
 pub use superblock::Superblock;
 pub use table::TableEntry;
 
@@ -58,8 +63,8 @@ pub struct Manifest {
     /// What stands there that was read and found sound, until it is renewed; and whether something torn follows.
     read: Vec<u8>,
     is_torn: bool,
-    /// Whether behind the end stands what tells that the last edit was durable.
-    is_sealed: bool,
+    /// What stands behind the end, where it tells that the last edit was durable.
+    seal: Option<Vec<u8>>,
     metrics: Arc<Metrics>,
 }
 
@@ -93,7 +98,7 @@ impl Manifest {
         let path = names::manifest(dir, id);
         let file = fs.create(&path, Access::Buffered).map_err(AppendError::Refused)?;
         let mut manifest = Self::at(id, snapshot.version(), path, file, metrics);
-        let record = manifest.frame(snapshot);
+        let record = manifest.frame(snapshot).map_err(AppendError::Refused)?;
         let written = manifest.file.write_at(0, &record).and_then(|()| manifest.file.sync());
         written.map_err(|error| {
             // A full disk must not be filled further by every new try.
@@ -109,7 +114,7 @@ impl Manifest {
 
     fn at(id: u64, version: u32, path: PathBuf, file: Arc<dyn File>, metrics: Arc<Metrics>) -> Self {
         let (end, reserved, snapshot_bytes, sum) = (0, 0, 0, 0);
-        let (read, is_torn, is_sealed) = (Vec::new(), false, false);
+        let (read, is_torn, seal) = (Vec::new(), false, None);
         Self {
             id,
             version,
@@ -122,7 +127,7 @@ impl Manifest {
             sum,
             read,
             is_torn,
-            is_sealed,
+            seal,
             metrics,
         }
     }
@@ -139,7 +144,7 @@ impl Manifest {
         let id = current.manifest;
         let path = names::manifest(dir, id);
         let (file, mut bytes) = read_whole(fs, &path, writable)?;
-        let (end, edits) = read_records(&bytes, id, &path)?;
+        let (end, edits) = read_records(&bytes, id, &path, file.data_keys())?;
         if let Some(closed) = &current.closed
             && (bytes.len() as u64 != closed.manifest_bytes || append(0, &bytes) != closed.manifest_sum)
         {
@@ -174,8 +179,8 @@ impl Manifest {
     /// Reads what is sound of a manifest from its front, and where that ends if something is left.
     pub fn salvage(fs: &dyn FileSystem, dir: &Path, id: u64) -> Result<(Vec<Edit>, Option<u64>)> {
         let path = names::manifest(dir, id);
-        let (_, bytes) = read_whole(fs, &path, false)?;
-        let (end, edits) = read_records(&bytes, id, &path)?;
+        let (file, bytes) = read_whole(fs, &path, false)?;
+        let (end, edits) = read_records(&bytes, id, &path, file.data_keys())?;
         if edits.is_empty() {
             return Err(Error::corruption(&path, 0, "the manifest has no sound snapshot"));
         }
@@ -184,7 +189,7 @@ impl Manifest {
 
     /// Cuts off what is torn behind its last sound record.
     pub fn truncate_tail(&mut self) -> Result<()> {
-        let sealed_end = self.end + if self.is_sealed { self.mark().len() as u64 } else { 0 };
+        let sealed_end = self.end + self.seal.as_ref().map_or(0, |seal| seal.len() as u64);
         if std::mem::take(&mut self.is_torn) { self.file.set_len(sealed_end) } else { Ok(()) }
     }
 
@@ -249,8 +254,8 @@ impl Manifest {
     /// Appends an edit and makes it durable.
     pub fn append(&mut self, edit: &Edit) -> Result<(), AppendError> {
         debug_assert!(edit.version() <= self.version, "older builds were told before");
-        let record = self.frame(edit);
-        self.is_sealed = false;
+        let record = self.frame(edit).map_err(AppendError::Refused)?;
+        self.seal = None;
         if let Err(error) = self.file.write_at(self.end, &record) {
             // Part of it may be in the file. Cut it off, or a later replay could find it.
             let cut = self.file.set_len(self.end).and_then(|()| self.file.sync());
@@ -272,36 +277,35 @@ impl Manifest {
         if planted::is("manifest-not-sealed") {
             return;
         }
-        let written = self.file.write_at(self.end, &self.mark());
-        (self.is_sealed, self.is_torn) = (written.is_ok(), written.is_err());
+        let written = self.frame(&mark()).and_then(|seal| self.file.write_at(self.end, &seal).map(|()| seal));
+        self.is_torn = written.is_err();
+        self.seal = written.ok();
     }
 
     /// What seals the last edit gives way to the next one after an opening, too: else each would leave one more.
     fn find_seal(&mut self, bytes: &[u8]) {
-        let end = self.end;
-        self.end = end.saturating_sub(self.mark().len() as u64).max(self.snapshot_bytes);
-        debug_assert!(self.snapshot_bytes <= self.end && self.end as usize <= bytes.len());
-        self.is_sealed = bytes[self.end as usize..] == self.mark();
-        if !self.is_sealed {
-            self.end = end;
+        let keys = self.file.data_keys();
+        let end = self.end.saturating_sub(encrypted::mark_bytes(keys)).max(self.snapshot_bytes) as usize;
+        debug_assert!(end <= bytes.len(), "a snapshot is read before what follows it");
+        let last = record(bytes, self.id, end).filter(|last| end + last.len() == bytes.len());
+        let is_mark =
+            |last: &&[u8]| edit_of(last, self.id, end as u64, keys).is_ok_and(|edit| edit == Some(mark()));
+        self.seal = last.filter(is_mark).map(<[u8]>::to_vec);
+        if self.seal.is_some() {
+            self.end = end as u64;
         }
     }
 
     /// Nothing stands behind its end from here on, durably: what sealed the last edit is one itself.
     pub fn finish(&mut self) -> Result<()> {
-        if !self.is_torn && !self.is_sealed {
+        if !self.is_torn && self.seal.is_none() {
             return Ok(());
         }
         self.truncate_tail()?;
-        if std::mem::take(&mut self.is_sealed) {
-            self.advance(&self.mark());
+        if let Some(seal) = self.seal.take() {
+            self.advance(&seal);
         }
         self.file.sync()
-    }
-
-    /// An edit that changes nothing.
-    fn mark(&self) -> Vec<u8> {
-        self.frame(&Edit::Change(Change::default()))
     }
 
     /// Sees to it that there is room for the edits to come, where the disk has some.
@@ -328,7 +332,7 @@ impl Manifest {
         self.metrics.manifest_bytes.add(record.len() as u64);
     }
 
-    fn frame(&self, edit: &Edit) -> Vec<u8> {
+    fn frame(&self, edit: &Edit) -> Result<Vec<u8>> {
         let mut record = vec![0; HEADER_BYTES];
         edit.encode(&mut record);
         debug_assert_eq!(
@@ -336,28 +340,13 @@ impl Manifest {
             Some(edit),
             "what is written is read"
         );
+        encrypted::encrypt(self.file.data_keys(), self.id, self.end, &mut record)?;
         let bytes = (record.len() - HEADER_BYTES) as u32;
         record[4..8].copy_from_slice(&bytes.to_le_bytes());
         let sum = checksum(self.id, self.end, &record[4..]);
         record[..4].copy_from_slice(&sum.to_le_bytes());
-        record
+        Ok(record)
     }
-}
-
-fn record_bytes(bytes: &[u8], at: usize) -> usize {
-    HEADER_BYTES + u32_at(bytes, at + 4) as usize
-}
-
-/// The sound record at `at`.
-fn record(bytes: &[u8], id: u64, at: usize) -> Option<&[u8]> {
-    record_behind(bytes, id, 0, at)
-}
-
-/// The same of bytes that stand at `base` of the file.
-fn record_behind(bytes: &[u8], id: u64, base: u64, at: usize) -> Option<&[u8]> {
-    bytes.get(at..at + HEADER_BYTES)?;
-    let record = bytes.get(at..at.checked_add(record_bytes(bytes, at))?)?;
-    (checksum(id, base + at as u64, &record[4..]) == u32_at(record, 0)).then_some(record)
 }
 
 fn read_whole(fs: &dyn FileSystem, path: &Path, writable: bool) -> Result<(Arc<dyn File>, Vec<u8>)> {
@@ -369,21 +358,4 @@ fn read_whole(fs: &dyn FileSystem, path: &Path, writable: bool) -> Result<(Arc<d
     let got = file.read_at(0, &mut bytes)?;
     bytes.truncate(got);
     Ok((file, bytes))
-}
-
-/// All sound records from the front, and where they end.
-fn read_records(bytes: &[u8], id: u64, path: &Path) -> Result<(usize, Vec<Edit>)> {
-    let (mut at, mut edits) = (0, Vec::new());
-    while let Some(record) = record(bytes, id, at) {
-        let edit = Edit::decode(&record[HEADER_BYTES..])
-            .ok_or_else(|| Error::corruption(path, at as u64, "an edit is malformed"))?;
-        edits.push(edit);
-        at += record.len();
-    }
-    Ok((at, edits))
-}
-
-/// Whether a sound record stands anywhere behind a damaged one.
-fn resumes_behind(bytes: &[u8], id: u64, end: usize) -> bool {
-    (end + 1..bytes.len()).any(|at| record(bytes, id, at).is_some())
 }

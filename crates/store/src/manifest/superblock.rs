@@ -12,12 +12,18 @@ use crate::log::frame::Secret;
 use crate::names;
 
 const MAGIC: &[u8; 8] = b"FOREBAY\n";
-/// The newest format version of a database: its log has a secret.
-const VERSION: u32 = 2;
+/// The newest format version of a database: it is encrypted.
+const VERSION: u32 = 3;
+/// The version of those that are not, and whose log has a secret.
+const VERSION_WITHOUT_ENCRYPTION: u32 = 2;
 /// The version of those that have none.
 const VERSION_WITHOUT_SECRET: u32 = 1;
 
-const _: () = assert!(VERSION_WITHOUT_SECRET < VERSION);
+/// How it is encrypted, as a number: see `docs/internals/encryption.md`.
+const ENCRYPTION: u32 = 1;
+
+const _: () =
+    assert!(VERSION_WITHOUT_SECRET < VERSION_WITHOUT_ENCRYPTION && VERSION_WITHOUT_ENCRYPTION < VERSION);
 
 /// The contents of `FOREBAY`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +34,8 @@ pub struct Superblock {
     pub hash_seed: u64,
     /// Seeds the checksums of the log's frames. 0 in databases of format version 1.
     pub log_secret: Secret,
+    /// Whether its files are encrypted. Then there is a [key file](super::KeyFile).
+    pub is_encrypted: bool,
 }
 
 impl Superblock {
@@ -64,16 +72,22 @@ impl Superblock {
                 VERSION_WITHOUT_SECRET => Secret::default(),
                 _ => Secret(from.u64()?),
             };
-            Some((version, hash_version, Self { database_id, hash_seed, log_secret }))
+            let encryption = if version == VERSION { from.u32()? } else { 0 };
+            let is_encrypted = encryption > 0;
+            let superblock = Self { database_id, hash_seed, log_secret, is_encrypted };
+            Some((version, hash_version, encryption, superblock))
         };
         match parse() {
-            Some((version, _, _)) if version > VERSION => {
+            Some((version, ..)) if version > VERSION => {
                 Err(Error::NewerFormat { file: path, version, known: VERSION })
             }
-            Some((_, hash_version, _)) if hash_version > hash::VERSION as u32 => {
+            Some((_, hash_version, ..)) if hash_version > hash::VERSION as u32 => {
                 Err(Error::NewerFormat { file: path, version: hash_version, known: hash::VERSION as u32 })
             }
-            Some((_, _, superblock)) => Ok(superblock),
+            Some((_, _, encryption, _)) if encryption > ENCRYPTION => {
+                Err(Error::NewerFormat { file: path, version: encryption, known: ENCRYPTION })
+            }
+            Some((.., superblock)) => Ok(superblock),
             None => Err(Error::corruption(&path, 0, "the superblock is malformed")),
         }
     }
@@ -88,13 +102,24 @@ impl Superblock {
         let mut bytes = vec![0; 4];
         bytes.extend_from_slice(MAGIC);
         let has_secret = self.log_secret != Secret::default();
-        let version = if has_secret { VERSION } else { VERSION_WITHOUT_SECRET };
+        debug_assert!(
+            has_secret || !self.is_encrypted,
+            "what is encrypted was made by a build that draws a secret"
+        );
+        let version = match (self.is_encrypted, has_secret) {
+            (true, _) => VERSION,
+            (false, true) => VERSION_WITHOUT_ENCRYPTION,
+            (false, false) => VERSION_WITHOUT_SECRET,
+        };
         bytes.extend_from_slice(&version.to_le_bytes());
         bytes.extend_from_slice(&(hash::VERSION as u32).to_le_bytes());
         bytes.extend_from_slice(&self.database_id.to_le_bytes());
         bytes.extend_from_slice(&self.hash_seed.to_le_bytes());
         if has_secret {
             bytes.extend_from_slice(&self.log_secret.0.to_le_bytes());
+        }
+        if self.is_encrypted {
+            bytes.extend_from_slice(&ENCRYPTION.to_le_bytes());
         }
         let sum = checksum::plain(&bytes[4..]);
         bytes[..4].copy_from_slice(&sum.to_le_bytes());

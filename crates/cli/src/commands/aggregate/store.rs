@@ -22,7 +22,7 @@ use super::shape::Shape;
 use super::tables::{INPUTS, RESCUED, SHAPE};
 use crate::args::Common;
 use crate::database::made::Made;
-use crate::database::patiently;
+use crate::database::{by_key, patiently};
 use crate::failure::Failure;
 use crate::output::counted;
 use crate::screen;
@@ -64,6 +64,7 @@ impl Store {
             .memory_limit((sixteenth * DATABASE_SHARE) as u64)
             .create_if_missing(!is_read_only)
             .read_only(is_read_only);
+        let options = by_key(common, options);
         let db = patiently(common, || Database::open(dir, options.clone()))?;
         let made = Made::since(&db);
         match Self::begin(&db, dir, args) {

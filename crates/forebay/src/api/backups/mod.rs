@@ -330,5 +330,6 @@ fn is_piece(name: &str) -> bool {
         return whole != name;
     }
     let of = whole.split_once('-').map_or("", |(of, _)| of);
-    names::parse(of).is_some() || [names::CURRENT, names::SUPERBLOCK, names::SUPERBLOCK_SPARE].contains(&of)
+    let roots = [names::CURRENT, names::SUPERBLOCK, names::SUPERBLOCK_SPARE, names::KEYS, names::KEYS_SPARE];
+    names::parse(of).is_some() || roots.contains(&of)
 }

@@ -46,6 +46,13 @@ impl<K> TableBuilder<K> {
                 self.rule.name.describe()
             )));
         }
+        if options.apart_bytes_min.is_some() && self.engine.context.superblock.is_encrypted {
+            return Err(Error::invalid(format!(
+                "table `{}` is to have values_apart, and the database is encrypted: it keeps values with their keys; make \
+                 the table without values_apart",
+                self.name
+            )));
+        }
         if options.apart_bytes_min.is_some() && self.rule.name != RuleName::None {
             return Err(Error::invalid(format!(
                 "table `{}` is to have {}, which needs values beside their keys; make it without values_apart",

@@ -158,6 +158,9 @@ impl Follower {
             debug_assert!(older.id < entry.id, "tables of one name follow each other");
             self.drop_gone(&[older.id])?;
         }
+        // What is encrypted keeps values with their keys: that concerns its own files alone.
+        let apart_bytes_min = options.apart_bytes_min.filter(|_| !engine.context.superblock.is_encrypted);
+        let options = TableOptions { apart_bytes_min, ..options };
         let (options, version) = (options.encode(&rule), forebay_layouts::empty(&options)?);
         let entry = TableEntry { options, version, ..entry.clone() };
         let table = make_table(engine, &mut engine.versions.lock(), entry)?;

@@ -5,6 +5,7 @@
 //! databases.
 
 mod document;
+mod encrypted;
 
 use std::path::Path;
 use std::sync::Arc;

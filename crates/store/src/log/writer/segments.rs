@@ -8,7 +8,7 @@ use super::write::{Unwritten, Writes};
 use super::{Log, RECORD_BYTES_MIN};
 use crate::buffer::WriteBuffer;
 use crate::log::batch::Payload;
-use crate::log::frame::frame_bytes;
+use crate::log::frame::{self, frame_bytes};
 use crate::log::prepared_segment::PreparedSegment;
 
 /// How many equal batches fit an empty buffer, and the bytes that one takes in the log.
@@ -43,7 +43,7 @@ impl Log {
         let (start, end) = (inner.written, inner.appender.len());
         let is_written = self.writes == Writes::Always || start == end;
         if self.writes == Writes::Always {
-            inner.file.write_at(start as u64, &inner.buffer.bytes()[start..end])?;
+            frame::write(&*inner.file, self.secret, segment, start, &inner.buffer.bytes()[start..end])?;
             self.metrics.log_bytes.add((end - start) as u64);
             inner.written_sequence = inner.last_sequence;
         }

@@ -8,6 +8,7 @@ use forebay_env::{File, yield_point};
 
 use super::{Inner, Log, Unlocked};
 use crate::buffer::WriteBuffer;
+use crate::log::frame;
 
 /// This much is stored into mapped pages, and more written by a call. A store costs what its pages cost, and a call what
 /// eight hundred bytes of them do; from a few KiB on, calls are quicker.
@@ -62,7 +63,13 @@ impl Log {
         let (start, end) = (inner.written, inner.appender.len());
         let is_stored = end - start <= STORE_BYTES_MAX
             && inner.unwritten.is_empty()
-            && inner.file.store_at(start as u64, &inner.buffer.bytes()[start..end])?;
+            && frame::store(
+                &*inner.file,
+                self.secret,
+                inner.buffer.segment(),
+                start,
+                &inner.buffer.bytes()[start..end],
+            )?;
         if is_stored {
             self.metrics.log_bytes.add((end - start) as u64);
             (inner.written, inner.written_sequence) = (end, inner.last_sequence);
@@ -83,7 +90,7 @@ impl Log {
         drop(inner);
         let unlocked = Unlocked { log: self, done: |inner| inner.writing = None };
         yield_point("log is written");
-        let outcome = file.write_at(*start as u64, bytes);
+        let outcome = frame::write(&**file, self.secret, buffer.segment(), *start, bytes);
         let mut inner = unlocked.over();
         outcome?;
         self.metrics.log_bytes.add(bytes.len() as u64);

@@ -1,0 +1,242 @@
+//! A database's own keys. All stay that were ever used; what is written anew is encrypted by the newest.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use forebay_base::wire::u32_at;
+use forebay_base::{Error, Result};
+use zeroize::Zeroizing;
+
+use super::blocks::Header;
+use super::cipher::{Cipher, Nonces, Randomness};
+use super::keys::{Key, KeyProvider};
+use super::{KEY_BYTES, NAME_BYTES_MAX, NONCE_BYTES, TAG_BYTES, TRAILER_BYTES, WRAPPED_BYTES, WrappedKey};
+use crate::Env;
+use crate::sync::{Arc, RwLock};
+
+/// What keys are derived for.
+const FRAMES: &[u8] = b"forebay frames 1";
+const BLOCKS: &[u8] = b"forebay blocks 1";
+struct DataKey {
+    key: Key,
+    frames: Cipher,
+}
+
+impl DataKey {
+    fn new(key: Key) -> Result<Arc<Self>> {
+        let frames = Cipher::derived(&key, &[], FRAMES)?;
+        Ok(Arc::new(Self { key, frames }))
+    }
+
+    fn encrypt(
+        &self,
+        number: u32,
+        nonce: [u8; NONCE_BYTES],
+        place: &[u8],
+        text: &mut [u8],
+    ) -> Result<[u8; TRAILER_BYTES]> {
+        let tag = self.frames.encrypt(nonce, place, text)?;
+        let mut trailer = [0; TRAILER_BYTES];
+        trailer[..4].copy_from_slice(&number.to_le_bytes());
+        trailer[4..4 + NONCE_BYTES].copy_from_slice(&nonce);
+        trailer[4 + NONCE_BYTES..].copy_from_slice(&tag);
+        Ok(trailer)
+    }
+}
+
+/// The number of a data key, a nonce and a tag: what a trailer has.
+fn parts(trailer: &[u8]) -> Option<(u32, [u8; NONCE_BYTES], [u8; TAG_BYTES])> {
+    let trailer = <&[u8; TRAILER_BYTES]>::try_from(trailer).ok()?;
+    let (mut nonce, mut tag) = ([0; NONCE_BYTES], [0; TAG_BYTES]);
+    nonce.copy_from_slice(&trailer[4..4 + NONCE_BYTES]);
+    tag.copy_from_slice(&trailer[4 + NONCE_BYTES..]);
+    Some((u32_at(trailer, 0), nonce, tag))
+}
+
+/// Reads the keys as they stand in the file by now.
+pub type Reload = Box<dyn Fn() -> Result<Vec<WrappedKey>> + Send + Sync>;
+
+/// See the module.
+pub struct DataKeys {
+    ring: RwLock<Ring>,
+    nonces: Nonces,
+    randomness: Randomness,
+    /// For whoever reads beside somebody who draws new ones.
+    beside: Option<(Reload, Arc<dyn KeyProvider>)>,
+}
+
+#[derive(Default)]
+struct Ring {
+    keys: BTreeMap<u32, Arc<DataKey>>,
+    newest: u32,
+}
+
+impl DataKeys {
+    /// One that was just drawn.
+    pub fn new(env: &Env) -> Result<Arc<Self>> {
+        let keys = Self::of(env, Ring::default())?;
+        let first = keys.draw()?;
+        keys.begin(first);
+        Ok(Arc::new(keys))
+    }
+
+    fn of(env: &Env, ring: Ring) -> Result<Self> {
+        let randomness = Randomness::of(env);
+        let (ring, nonces) = (RwLock::new(ring), Nonces::new(&randomness)?);
+        Ok(Self { ring, nonces, randomness, beside: None })
+    }
+
+    /// Those that stand in a file, by the provider's keys. Who reads beside somebody who may draw new ones gives how the
+    /// file is read again, once there is something by a key that is not known.
+    pub fn unwrap(
+        env: &Env,
+        wrapped: &[WrappedKey],
+        provider: &Arc<dyn KeyProvider>,
+        reload: Option<Reload>,
+    ) -> Result<Arc<Self>> {
+        let mut ring = Ring::default();
+        for one in wrapped {
+            ring.keys.insert(one.number, unwrap(one, &**provider)?);
+            ring.newest = ring.newest.max(one.number);
+        }
+        if ring.keys.is_empty() {
+            return Err(Error::invalid("there is no data key"));
+        }
+        let beside = reload.map(|reload| (reload, Arc::clone(provider)));
+        Ok(Arc::new(Self { beside, ..Self::of(env, ring)? }))
+    }
+
+    /// All of them, encrypted by the key that is the provider's current one.
+    pub fn wrap(&self, provider: &dyn KeyProvider) -> Result<Vec<WrappedKey>> {
+        let name = provider.current()?;
+        if name.len() > NAME_BYTES_MAX {
+            return Err(Error::invalid(format!(
+                "the name of the provider's key has {} bytes; it may have {NAME_BYTES_MAX}",
+                name.len()
+            )));
+        }
+        let by = Cipher::new(&provider.key(&name)?);
+        let ring = self.ring.read();
+        let wrap = |(&number, data_key): (&u32, &Arc<DataKey>)| {
+            let (nonce, mut bytes) = (self.nonces.next(), [0; WRAPPED_BYTES]);
+            bytes[..KEY_BYTES].copy_from_slice(data_key.key.bytes());
+            let tag = by.encrypt(nonce, &number.to_le_bytes(), &mut bytes[..KEY_BYTES])?;
+            bytes[KEY_BYTES..].copy_from_slice(&tag);
+            Ok(WrappedKey { number, name: name.clone(), nonce, bytes })
+        };
+        ring.keys.iter().map(wrap).collect()
+    }
+
+    /// Draws a key, by which nothing is encrypted before it [begins](Self::begin): it must be in a file, durably.
+    pub fn draw(&self) -> Result<u32> {
+        let key = DataKey::new(Key::new(*self.randomness.bytes()?))?;
+        let mut ring = self.ring.write();
+        let number = ring.keys.last_key_value().map_or(1, |(&last, _)| last + 1);
+        debug_assert!(number > ring.newest, "numbers grow");
+        ring.keys.insert(number, key);
+        Ok(number)
+    }
+
+    /// From here on what is written is encrypted by this one.
+    pub fn begin(&self, number: u32) {
+        let mut ring = self.ring.write();
+        debug_assert!(ring.keys.contains_key(&number) && number > ring.newest, "it was drawn just now");
+        ring.newest = number;
+    }
+
+    /// The number of the newest.
+    pub fn newest(&self) -> u32 {
+        self.ring.read().newest
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.ring.read().keys.len()
+    }
+
+    /// `None` where there is none of this number.
+    fn get(&self, number: u32) -> Result<Option<Arc<DataKey>>> {
+        let known = self.ring.read().keys.get(&number).cloned();
+        let (None, Some((reload, provider))) = (&known, &self.beside) else { return Ok(known) };
+        let Some(wrapped) = reload()?.into_iter().find(|one| one.number == number) else { return Ok(None) };
+        let key = unwrap(&wrapped, &**provider)?;
+        self.ring.write().keys.insert(number, Arc::clone(&key));
+        Ok(Some(key))
+    }
+
+    fn newest_key(&self) -> Result<(u32, Arc<DataKey>)> {
+        let ring = self.ring.read();
+        let key = ring.keys.get(&ring.newest).cloned();
+        key.map(|key| (ring.newest, key)).ok_or_else(|| Error::bug("there is no newest data key"))
+    }
+
+    /// Encrypts what a frame has, where it is. What it gives stands behind that, and vouches for the place, too.
+    pub fn encrypt_frame(&self, place: &[u8], text: &mut [u8]) -> Result<[u8; TRAILER_BYTES]> {
+        let (number, key) = self.newest_key()?;
+        key.encrypt(number, self.nonces.next(), place, text)
+    }
+
+    /// The same once more of what was decrypted by this trailer at this place: the same ciphertext, and the same trailer.
+    pub fn encrypt_again(
+        &self,
+        place: &[u8],
+        text: &mut [u8],
+        trailer: &[u8],
+    ) -> Result<[u8; TRAILER_BYTES]> {
+        let known = parts(trailer).map(|(number, nonce, _)| (number, nonce, self.get(number)));
+        let Some((number, nonce, Ok(Some(key)))) = known else {
+            return Err(Error::bug("what was decrypted before has no key"));
+        };
+        let again = key.encrypt(number, nonce, place, text)?;
+        if again != trailer {
+            return Err(Error::bug("what was decrypted before is another text by now"));
+        }
+        Ok(again)
+    }
+
+    /// Decrypts it. `false`, and it stays as it is, where it is not what was written at this place by one of the keys. An
+    /// error is the provider's, who was asked for a key that is new.
+    pub fn decrypt_frame(&self, place: &[u8], text: &mut [u8], trailer: &[u8]) -> Result<bool> {
+        let Some((number, nonce, tag)) = parts(trailer) else { return Ok(false) };
+        let key = self.get(number)?;
+        Ok(key.is_some_and(|key| key.frames.decrypt(nonce, place, text, tag)))
+    }
+
+    /// A header for a file that is to be made, and what its blocks are encrypted by.
+    pub(super) fn for_file(&self) -> Result<(Header, Cipher)> {
+        let (number, key) = self.newest_key()?;
+        let header = Header { key: number, salt: *self.randomness.bytes()? };
+        let cipher = Cipher::derived(&key.key, &header.salt, BLOCKS)?;
+        Ok((header, cipher))
+    }
+
+    /// What blocks are encrypted by in a file with this header; `None` where there is no such key.
+    pub(super) fn of_file(&self, header: &Header) -> Result<Option<Cipher>> {
+        let key = self.get(header.key)?;
+        key.map(|key| Cipher::derived(&key.key, &header.salt, BLOCKS)).transpose()
+    }
+
+    pub(super) fn nonce(&self) -> [u8; NONCE_BYTES] {
+        self.nonces.next()
+    }
+}
+
+fn unwrap(wrapped: &WrappedKey, provider: &dyn KeyProvider) -> Result<Arc<DataKey>> {
+    let WrappedKey { number, name, nonce, bytes: wrapped } = wrapped;
+    let (mut bytes, mut tag) = (Zeroizing::new([0; KEY_BYTES]), [0; TAG_BYTES]);
+    bytes.copy_from_slice(&wrapped[..KEY_BYTES]);
+    tag.copy_from_slice(&wrapped[KEY_BYTES..]);
+    let by = Cipher::new(&provider.key(name)?);
+    if !by.decrypt(*nonce, &number.to_le_bytes(), &mut *bytes, tag) {
+        return Err(Error::invalid(format!(
+            "the provider's key `{name}` is not the one by which data key {number} was encrypted; give that one"
+        )));
+    }
+    DataKey::new(Key::new(*bytes))
+}
+
+impl fmt::Debug for DataKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DataKeys").field("newest", &self.newest()).finish_non_exhaustive()
+    }
+}

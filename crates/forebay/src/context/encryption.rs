@@ -1,0 +1,162 @@
+//! What an encrypted database is opened with: its data keys, and who has the user's. The keys are drawn as the database
+//! is made, and read as it is opened. See `docs/internals/encryption.md`.
+//!
+//! **Invariant:** nothing is encrypted by a data key before the key is in `FOREBAY.keys`, durably.
+
+use std::path::Path;
+
+use forebay_base::{Error, Result};
+use forebay_env::Env;
+use forebay_store::manifest::Superblock;
+
+#[cfg(feature = "encryption")]
+pub(crate) use with::Encryption;
+#[cfg(not(feature = "encryption"))]
+pub(crate) use without::Encryption;
+
+use crate::options::Options;
+
+/// Where a new database is made: encrypted, where that is wanted.
+pub(crate) fn begin(env: &Env, dir: &Path, options: &Options) -> Result<(Env, bool)> {
+    let Some(fs) = Encryption::begin(env, dir, options)? else { return Ok((env.clone(), false)) };
+    Ok((Env { fs, ..env.clone() }, true))
+}
+
+/// Where a database is read that has this superblock: by its keys, if it is encrypted.
+pub(crate) fn unlock(
+    env: &Env,
+    dir: &Path,
+    options: &Options,
+    superblock: &Superblock,
+) -> Result<(Env, Option<Encryption>)> {
+    match (superblock.is_encrypted, options.is_encrypted()) {
+        (false, false) => Ok((env.clone(), None)),
+        (true, true) => {
+            let (fs, encryption) = Encryption::unlock(env, dir, options)?;
+            Ok((Env { fs, ..env.clone() }, Some(encryption)))
+        }
+        (true, false) => Err(Error::invalid(format!(
+            "{} is encrypted; open it by its key: with Options::encryption, of the crate's feature `encryption`, or the command's \
+             --key-file",
+            dir.display()
+        ))),
+        (false, true) => Err(Error::invalid(format!(
+            "{} was made without encryption, and stays so; open it without Options::encryption, or --key-file, and copy \
+             what it has to a new database that has it",
+            dir.display()
+        ))),
+    }
+}
+
+#[cfg(not(feature = "encryption"))]
+mod without {
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use forebay_base::{Error, Result};
+    use forebay_env::{Env, FileSystem};
+
+    use crate::options::Options;
+
+    /// There is none in this build.
+    pub(crate) enum Encryption {}
+
+    impl Encryption {
+        pub(super) fn begin(_: &Env, _: &Path, _: &Options) -> Result<Option<Arc<dyn FileSystem>>> {
+            Ok(None)
+        }
+
+        pub(super) fn unlock(_: &Env, _: &Path, _: &Options) -> Result<(Arc<dyn FileSystem>, Self)> {
+            Err(Error::bug("a build without encryption was asked for it"))
+        }
+    }
+}
+
+#[cfg(feature = "encryption")]
+mod with {
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use forebay_base::{Error, Result};
+    use forebay_env::encryption::{Damage, DataKeys, EncryptedFs, KeyProvider, Reload};
+    use forebay_env::sync::Mutex;
+    use forebay_env::{Env, FileSystem};
+    use forebay_store::manifest::{AppendError, KeyFile};
+    use forebay_store::names;
+
+    use crate::options::Options;
+
+    /// See the module.
+    pub(crate) struct Encryption {
+        pub(crate) keys: Arc<DataKeys>,
+        provider: Arc<dyn KeyProvider>,
+        /// Held by who replaces the key file.
+        replacing: Mutex<()>,
+    }
+
+    fn remove_left(env: &Env, dir: &Path, name: &str) -> Result<()> {
+        let path = dir.join(name);
+        if env.fs.exists(&path)? { env.fs.remove(&path) } else { Ok(()) }
+    }
+
+    impl Encryption {
+        /// Draws the first data key, and makes the key file of a database that is about to be made.
+        pub(super) fn begin(env: &Env, dir: &Path, options: &Options) -> Result<Option<Arc<dyn FileSystem>>> {
+            let Some(provider) = &options.key_provider else {
+                // Of one whose making was interrupted.
+                [names::KEYS, names::KEYS_SPARE]
+                    .into_iter()
+                    .try_for_each(|name| remove_left(env, dir, name))?;
+                return Ok(None);
+            };
+            let keys = DataKeys::new(env)?;
+            debug_assert_eq!((keys.newest(), keys.count()), (1, 1), "a database begins with one");
+            let file = KeyFile { keys: keys.wrap(&*provider.0)? };
+            file.write(&*env.fs, dir).map_err(AppendError::into_cause)?;
+            Ok(Some(EncryptedFs::new(Arc::clone(&env.fs), keys, Damage::IsAnError)))
+        }
+
+        /// Reads the data keys.
+        pub(super) fn unlock(
+            env: &Env,
+            dir: &Path,
+            options: &Options,
+        ) -> Result<(Arc<dyn FileSystem>, Self)> {
+            let provider = options.key_provider.as_ref().map(|provider| Arc::clone(&provider.0));
+            let provider = provider.ok_or_else(|| Error::bug("nobody has the keys"))?;
+            let file = KeyFile::read(&*env.fs, dir)?;
+            let reload = options.read_only.then(|| {
+                let (fs, dir) = (Arc::clone(&env.fs), dir.to_path_buf());
+                Box::new(move || KeyFile::read(&*fs, &dir).map(|file| file.keys)) as Reload
+            });
+            let keys = DataKeys::unwrap(env, &file.keys, &provider, reload).map_err(|error| match error {
+                Error::Invalid(reason) => Error::invalid(format!("{} is encrypted: {reason}", dir.display())),
+                error => error,
+            })?;
+            let damage = if options.salvage { Damage::Zeros } else { Damage::IsAnError };
+            let fs = EncryptedFs::new(Arc::clone(&env.fs), Arc::clone(&keys), damage);
+            Ok((fs, Self { keys, provider, replacing: Mutex::default() }))
+        }
+
+        /// Encrypts the data keys by the provider's current key.
+        pub(crate) fn wrap(&self, fs: &dyn FileSystem, dir: &Path) -> Result<()> {
+            let _alone = self.replacing.lock();
+            self.write(fs, dir)
+        }
+
+        /// The same, and what is written from here on is encrypted by a new data key.
+        pub(crate) fn renew(&self, fs: &dyn FileSystem, dir: &Path) -> Result<()> {
+            let _alone = self.replacing.lock();
+            let drawn = self.keys.draw()?;
+            debug_assert!(drawn > self.keys.newest(), "nothing is encrypted by it before it is in the file");
+            self.write(fs, dir)?;
+            self.keys.begin(drawn);
+            Ok(())
+        }
+
+        fn write(&self, fs: &dyn FileSystem, dir: &Path) -> Result<()> {
+            let file = KeyFile { keys: self.keys.wrap(&*self.provider)? };
+            file.write(fs, dir).map_err(AppendError::into_cause)
+        }
+    }
+}

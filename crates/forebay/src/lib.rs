@@ -69,7 +69,7 @@ pub use changes::{Change, ChangeBatch, ChangeStream, Changes, Operation, request
 #[cfg(feature = "async")]
 pub use deferred::Pending;
 pub use forebay_base::codec::Codec;
-pub use forebay_base::{Error, Result, limits};
+pub use forebay_base::{Error, PrefixFilter, Result, limits};
 pub use forebay_buffer_tree::TreeOptions;
 pub use forebay_layouts::{Keep, Layout, StoredRule, TableOptions};
 pub use forebay_layouts::{LevelDescription, NodeDescription};

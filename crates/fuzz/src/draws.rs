@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use forebay_base::codec::Codec;
-use forebay_base::{Kind, Order, Range};
+use forebay_base::{Kind, Order, PrefixFilter, Range};
 use forebay_env::Rng;
 
 /// What a structure must hold, by prefix and key.
@@ -18,6 +18,11 @@ pub(crate) fn one_of<T: Copy>(rng: &mut Rng, items: &[T]) -> T {
 pub(crate) fn order(rng: &mut Rng) -> Order {
     let seed = rng.next_u64();
     one_of(rng, &[Order::Lexical, Order::Hashed { seed }, Order::Colliding { bits: 2 }])
+}
+
+pub(crate) fn prefix_filter(rng: &mut Rng) -> Option<PrefixFilter> {
+    let some = one_of(rng, &[PrefixFilter::Bytes(1), PrefixFilter::Bytes(9), PrefixFilter::Until(b'/')]);
+    one_of(rng, &[None, Some(some)])
 }
 
 pub(crate) fn codec(rng: &mut Rng) -> Codec {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use forebay_testkit::golden;
 
 /// Every format there was.
-const FORMATS: [&str; 5] = ["v1", "v2", "v3", "v4", "v5"];
+const FORMATS: [&str; 6] = ["v1", "v2", "v3", "v4", "v5", "v6"];
 
 #[test]
 fn databases_of_every_format_open_and_hold_what_was_written() {

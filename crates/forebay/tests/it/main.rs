@@ -42,6 +42,7 @@ mod options;
 mod order;
 mod pieces;
 mod pool;
+mod prefix_filter;
 mod rangemerge;
 mod ranges;
 mod rate;

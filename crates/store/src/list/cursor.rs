@@ -65,7 +65,7 @@ impl ListCursor {
         reading: Reading,
         gaps: Option<Arc<Gaps>>,
     ) -> Result<Self> {
-        let pages = list.body()?.pages_of(range);
+        let pages = list.pages_read(range, reading)?;
         let mut cursor = Self {
             list: Arc::clone(list),
             order: list.store().options.order,

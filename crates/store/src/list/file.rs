@@ -218,7 +218,9 @@ impl ListFile {
             let keys = filter.as_ref().and_then(Filter::ranks).map(Fingerprints::keys);
             let by_rank = !matches!(index.starts(), Starts::Prefixes(_));
             let fits = keys.map_or(!by_rank, |keys| by_rank && keys as u64 == footer.records);
-            fits.then_some((index, filter, digest))
+            let is_ordered = self.store.options.order.is_lexical();
+            let knows = filter.as_ref().is_none_or(|filter| is_ordered || filter.prefixes().is_none());
+            (fits && knows).then_some((index, filter, digest))
         };
         let (index, filter, digest) =
             parse().ok_or_else(|| damaged("page search and filter are malformed"))?;

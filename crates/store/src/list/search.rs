@@ -100,7 +100,7 @@ impl<'a> Search<'a> {
         self.filters_asked += filter.is_some() as u64;
         let place = match filter {
             Some(Filter::Fingerprints(ranks)) => ranks.locate(hash),
-            Some(Filter::Blocks(blocks)) => blocks.locate(hash),
+            Some(Filter::Blocks(blocks, _)) => blocks.locate(hash),
             None => Place::default(),
         };
         self.probes.push(Probe { lookup: lookup as u32, list, body, place });
@@ -173,7 +173,7 @@ impl Probe<'_> {
                 }
                 return;
             }
-            Some(Filter::Blocks(blocks)) if !blocks.may_contain(lookup.hash) => return,
+            Some(Filter::Blocks(blocks, _)) if !blocks.may_contain(lookup.hash) => return,
             _ => {}
         }
         if let Starts::Prefixes(prefixes) = body.index.starts()

@@ -78,7 +78,7 @@ pub use forebay_store::metrics::Percentiles;
 pub use history::{Checkpoint, CheckpointFile, SavepointStats};
 pub use memory::Memory;
 pub use open::{Damage, Dumped, DumpedEntry, VerifyReport};
-pub use options::Options;
+pub use options::{Options, ReadOptions};
 pub use pool::{Pool, PoolStats, PooledStats};
 pub use read::{Approximation, Cursor, Nearest};
 pub use space::TableSpaceStats;

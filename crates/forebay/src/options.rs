@@ -1,6 +1,7 @@
 //! Options of a database: plain data, validated when it is opened. Units are the last word of a name.
 
 mod division;
+mod reads;
 
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use forebay_store::log::Durability;
 
 use crate::pool::{Pool, Rate};
 pub(crate) use division::Division;
+pub use reads::ReadOptions;
 
 /// How to open a database.
 #[derive(Clone, Debug)]

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use forebay::aggregate::Groupings;
-use forebay::{Codec, Database, Layout, Options, Pool, PrefixFilter, Result};
+use forebay::{Codec, Database, Layout, Options, Pool, PrefixFilter, ReadOptions, Result};
 use forebay_env::{Env, Rng};
 
 use crate::tables::keeps_order;
@@ -55,6 +55,8 @@ pub struct Config {
     pub prefix_filter: [Option<PrefixFilter>; TABLES],
     /// Page compression.
     pub codec: Codec,
+    /// How tables' handles read.
+    pub reading: ReadOptions,
     /// Size of a write buffer, unless it is the usual part of the memory limit.
     pub write_buffer_bytes: Option<u64>,
     /// How many there are, if not as many as usual.
@@ -130,6 +132,7 @@ impl Default for Config {
             filter_bits_per_key: 12,
             prefix_filter: [None; TABLES],
             codec: Codec::None,
+            reading: ReadOptions::default(),
             write_buffer_bytes: Some(8 << 10),
             write_buffers: Some(3),
             background_threads: 2,
@@ -197,6 +200,12 @@ pub(crate) fn draw_prefix_filter(rng: &mut Rng) -> Option<PrefixFilter> {
     [None, Some(PrefixFilter::Bytes(bytes)), Some(PrefixFilter::Until(until))][rng.index(3)]
 }
 
+/// As usual, or otherwise; what is read is the same.
+fn draw_reading(rng: &mut Rng) -> ReadOptions {
+    let reading = ReadOptions::default().fill_cache(rng.chance(60));
+    if rng.chance(30) { reading.read_ahead_bytes([1, 20 << 10, 1 << 20][rng.index(3)]) } else { reading }
+}
+
 fn draw_prefix_filters(rng: &mut Rng) -> [Option<PrefixFilter>; TABLES] {
     std::array::from_fn(|_| draw_prefix_filter(rng))
 }
@@ -225,6 +234,7 @@ impl Config {
             filter_bits_per_key: [0, 4, 12][rng.index(3)],
             prefix_filter: draw_prefix_filters(&mut rng.clone().fork().fork().fork()),
             codec: [Codec::None, Codec::Lz4][rng.index(2)],
+            reading: draw_reading(&mut rng.clone().fork().fork().fork().fork()),
             write_buffer_bytes: Some([4 << 10, 8 << 10, 16 << 10][rng.index(3)]),
             write_buffers: Some([2, 3, 5][rng.index(3)]),
             // In so small a database, lookups seldom pay for a merge at what they really cost.

@@ -47,6 +47,7 @@ mod rangemerge;
 mod ranges;
 mod rate;
 mod read_back;
+mod read_options;
 mod readers;
 mod readers_hold;
 mod reads;

@@ -73,8 +73,8 @@ pub(super) fn open(db: &Database, config: &Config, number: usize) -> Result<Hand
         });
     }
     match keeps_order(config, number) {
-        true => builder.open_ordered().map(Handle::Ordered),
-        false => builder.open().map(Handle::Hashed),
+        true => Ok(Handle::Ordered(builder.open_ordered()?.with(config.reading))),
+        false => Ok(Handle::Hashed(builder.open()?.with(config.reading))),
     }
 }
 

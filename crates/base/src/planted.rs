@@ -136,6 +136,12 @@ pub const BUGS: &[Bug] = &[
         "what was written before stays in buffers, over what comes in",
     ),
     bug(
+        "key-prefix-not-added",
+        Seeds,
+        "reads see what was written",
+        "a filter does not know the key prefixes of some keys",
+    ),
+    bug(
         "leases-not-looked-at",
         Seeds,
         "what another process reads stays",

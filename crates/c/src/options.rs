@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use forebay::encryption::{KEY_BYTES, Key, OneKey};
-use forebay::{Codec, Durability, Error, Layout, MergeRule, Result, StoredRule, TableBuilder};
+use forebay::{Codec, Durability, Error, Layout, MergeRule, PrefixFilter, Result, StoredRule, TableBuilder};
 use forebay_units::{amounts, sizes, times};
 
 use crate::error::ErrorOut;
@@ -78,6 +78,7 @@ const TABLE: &[Row<TableBuilder>] = rows! { TableBuilder;
     "lists_max": number => lists_max,
     "repeats_max": ratio => repeats_max,
     "filter_bits_per_key": number => filter_bits_per_key,
+    "prefix_filter": prefix_filter => prefix_filter,
     "codec": codec => codec,
     "max_space_amplification": ratio => max_space_amplification,
     "reclaim_interval": time => reclaim_interval,
@@ -128,6 +129,13 @@ fn durability(text: &str) -> Result<Durability, String> {
 fn stored_rule(text: &str) -> Result<Setting<TableBuilder>, String> {
     let rule: StoredRule = text.parse().map_err(|error: Error| error.to_string())?;
     Ok(Box::new(move |table: TableBuilder| table.merge_rule(rule.clone())))
+}
+
+fn prefix_filter(text: &str) -> Result<Option<PrefixFilter>, String> {
+    match text {
+        "none" => Ok(None),
+        _ => text.parse().map(Some).map_err(|error: Error| error.to_string()),
+    }
 }
 
 fn codec(text: &str) -> Result<Codec, String> {

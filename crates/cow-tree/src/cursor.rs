@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use forebay_base::merge::{Cursor, Direction};
 use forebay_base::{Bound, Error, Kind, Range, Record, Result};
+use forebay_store::Caching;
 use smallvec::SmallVec;
 
 use crate::extent::Extent;
@@ -32,6 +33,7 @@ pub struct TreeCursor {
     key: Key,
     /// The value, where it is kept apart and was read.
     apart: Vec<u8>,
+    caching: Caching,
     prefix: Option<u64>,
 }
 
@@ -52,12 +54,18 @@ impl TreeCursor {
             at: 0,
             key: Key::new(),
             apart: Vec::new(),
+            caching: Caching::default(),
             prefix: None,
         };
         if reads_on {
             cursor.seek(None, direction)?;
         }
         Ok(cursor)
+    }
+
+    /// From now on leaves that are read by themselves are kept in the cache, or not.
+    pub fn set_caching(&mut self, caching: Caching) {
+        self.caching = caching;
     }
 
     /// Goes to the first record at or behind a place, given by prefix and key (forward), or to the last one before it
@@ -121,7 +129,8 @@ impl TreeCursor {
         let mut bytes = Vec::new();
         let source = self.windows.read(extent, &mut bytes)?;
         let leaf = self.tree.take_apart(bytes, extent, 0)?;
-        Ok(if is_scan && source == Source::Alone { self.tree.keep(leaf) } else { Arc::new(leaf) })
+        let is_kept = is_scan && source == Source::Alone && self.caching == Caching::Keep;
+        Ok(if is_kept { self.tree.keep(leaf) } else { Arc::new(leaf) })
     }
 
     /// Stands on a record of the leaf, or on the next leaf's first one, or nowhere.

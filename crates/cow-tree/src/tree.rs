@@ -5,10 +5,10 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use forebay_base::{Error, Order, Record, Result};
 use forebay_env::File;
-use forebay_store::ValueFile;
 use forebay_store::list::{Allowance, Lookup};
 use forebay_store::salvage::Gaps;
 use forebay_store::values::{Tallied, ValueShare};
+use forebay_store::{Caching, ValueFile};
 
 use crate::extent::Extent;
 use crate::file::{Reader, TreeFile};
@@ -301,10 +301,11 @@ impl Tree {
         let Some(top) = self.top()? else { return Ok(None) };
         let key = lookup.key;
         let place = (lookup.prefix, key);
-        let mut node = self.node(top.node, top.level, Reader::Lookup)?;
+        let caching = lookup.caching;
+        let mut node = self.node_caching(top.node, top.level, Reader::Lookup, caching)?;
         while node.level() > 0 {
             let child = node.child(node.child_at(self.order(), place));
-            node = self.node(child.node, node.level() - 1, Reader::Lookup)?;
+            node = self.node_caching(child.node, node.level() - 1, Reader::Lookup, caching)?;
         }
         let index = node.lower_bound(self.order(), place);
         if index == node.len() || node.key(index)[..] != *key {
@@ -343,13 +344,28 @@ impl Tree {
 
     /// A node, through the cache.
     pub(crate) fn node(&self, extent: Extent, level: u8, reader: Reader) -> Result<Arc<Node>> {
+        self.node_caching(extent, level, reader, Caching::Keep)
+    }
+
+    /// The same, of which a leaf that is read is kept or not. Inner nodes are: they are few, and on the way of all.
+    pub(crate) fn node_caching(
+        &self,
+        extent: Extent,
+        level: u8,
+        reader: Reader,
+        caching: Caching,
+    ) -> Result<Arc<Node>> {
         if let Some(node) = self.cached(extent, reader) {
             // A damaged parent may name a node of any level.
             return self.of_level(node, level);
         }
         let mut bytes = Vec::new();
         self.read(extent, &mut bytes, reader)?;
-        Ok(self.keep(self.take_apart(bytes, extent, level)?))
+        let node = self.take_apart(bytes, extent, level)?;
+        Ok(match caching {
+            Caching::Pass if level == 0 => Arc::new(node),
+            Caching::Pass | Caching::Keep => self.keep(node),
+        })
     }
 
     /// A node that should be of a level.

@@ -69,7 +69,7 @@ pub use changes::{Change, ChangeBatch, ChangeStream, Changes, Operation, request
 #[cfg(feature = "async")]
 pub use deferred::Pending;
 pub use forebay_base::codec::Codec;
-pub use forebay_base::{Error, Result, limits};
+pub use forebay_base::{Error, PrefixFilter, Result, limits};
 pub use forebay_buffer_tree::TreeOptions;
 pub use forebay_layouts::{Keep, Layout, StoredRule, TableOptions};
 pub use forebay_layouts::{LevelDescription, NodeDescription};
@@ -78,7 +78,7 @@ pub use forebay_store::metrics::Percentiles;
 pub use history::{Checkpoint, CheckpointFile, SavepointStats};
 pub use memory::Memory;
 pub use open::{Damage, Dumped, DumpedEntry, VerifyReport};
-pub use options::Options;
+pub use options::{Options, ReadOptions};
 pub use pool::{Pool, PoolStats, PooledStats};
 pub use read::{Approximation, Cursor, Nearest};
 pub use space::TableSpaceStats;

@@ -2,6 +2,7 @@
 
 mod division;
 mod encryption;
+mod reads;
 
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use forebay_store::log::Durability;
 
 use crate::pool::{Pool, Rate};
 pub(crate) use division::Division;
+pub use reads::ReadOptions;
 
 /// How to open a database.
 #[derive(Clone, Debug)]

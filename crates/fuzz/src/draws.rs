@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use forebay_base::codec::Codec;
-use forebay_base::{Kind, Order, Range};
+use forebay_base::{Kind, Order, PrefixFilter, Range};
 use forebay_env::encryption::{Damage, DataKeys, EncryptedFs};
 use forebay_env::fs::MemoryFs;
 use forebay_env::{Env, FileSystem, Rng};
@@ -30,6 +30,11 @@ pub(crate) fn shown(rng: &mut Rng, fs: &Arc<MemoryFs>) -> Arc<dyn FileSystem> {
 pub(crate) fn order(rng: &mut Rng) -> Order {
     let seed = rng.next_u64();
     one_of(rng, &[Order::Lexical, Order::Hashed { seed }, Order::Colliding { bits: 2 }])
+}
+
+pub(crate) fn prefix_filter(rng: &mut Rng) -> Option<PrefixFilter> {
+    let some = one_of(rng, &[PrefixFilter::Bytes(1), PrefixFilter::Bytes(9), PrefixFilter::Until(b'/')]);
+    one_of(rng, &[None, Some(some)])
 }
 
 pub(crate) fn codec(rng: &mut Rng) -> Codec {

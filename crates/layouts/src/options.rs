@@ -1,148 +1,16 @@
 //! What a table is told when it is made, and keeps.
 
-use std::fmt;
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::time::Duration;
 
 use forebay_base::codec::Codec;
 use forebay_base::expiry::NEVER;
 use forebay_base::wire::{Reader, put_varint};
-use forebay_base::{Error, Order, Result};
+use forebay_base::{Error, PrefixFilter, Result};
 use forebay_buffer_tree::TreeOptions;
 
+use crate::layout::Layout;
 use crate::rule::RuleName;
-use crate::run_set::Policy;
-
-/// How a table's records are organised on disk.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Layout {
-    /// The WB tree: fastest to write; in hash order, or in key order for ranges.
-    WbTree {
-        /// Whether keys are kept in their own order.
-        ordered: bool,
-    },
-    /// Sorted runs in key order, merged by this policy.
-    RunSet(Policy),
-}
-
-impl Layout {
-    /// The WB tree in hash order.
-    pub fn wb_tree() -> Self {
-        Self::WbTree { ordered: false }
-    }
-
-    /// The WB tree in key order.
-    pub fn wb_tree_ordered() -> Self {
-        Self::WbTree { ordered: true }
-    }
-
-    /// Every write buffer a run forever.
-    pub fn no_merge() -> Self {
-        Self::RunSet(Policy::NoMerge)
-    }
-
-    /// One run for each key range, with write buffers in memory until their range is merged.
-    pub fn range_merge() -> Self {
-        Self::RunSet(Policy::RangeMerge)
-    }
-
-    /// Levels of one run each, each `ratio` times as large as the one above.
-    pub fn leveling(ratio: u32) -> Self {
-        Self::RunSet(Policy::Leveling { ratio })
-    }
-
-    /// Levels of up to `runs_max` runs, which are merged into one of the next level.
-    pub fn tiering(runs_max: u32) -> Self {
-        Self::RunSet(Policy::Tiering { runs_max })
-    }
-
-    /// As leveling with T = 10, of trees that are appended to until their files are `factor` times as long as what
-    /// lives of them.
-    pub fn jungle(factor: f64) -> Self {
-        Self::RunSet(Policy::jungle(factor))
-    }
-
-    /// Whether it is one tree of nodes, each with lists of its own, rather than runs of files.
-    pub fn has_nodes(&self) -> bool {
-        matches!(self, Self::WbTree { .. })
-    }
-
-    /// Whether it keeps records in trees that grow.
-    pub fn grows_trees(&self) -> bool {
-        matches!(self, Self::RunSet(policy) if policy.grows_trees())
-    }
-
-    /// Whether it keeps records in memory that no file has.
-    pub fn keeps_in_memory(&self) -> bool {
-        matches!(self, Self::RunSet(policy) if policy.keeps_new_records_resident())
-    }
-
-    /// Whether it has a place for what another layout keeps in memory, until that is in files.
-    pub fn takes_residents(&self) -> bool {
-        matches!(self, Self::RunSet(_))
-    }
-
-    /// Whether it has a use for trees that another layout has left.
-    pub fn takes_trees(&self) -> bool {
-        matches!(self, Self::RunSet(_))
-    }
-
-    /// Whether ranges of keys can be scanned.
-    pub fn is_ordered(&self) -> bool {
-        !matches!(self, Self::WbTree { ordered: false })
-    }
-
-    /// The order of its records in a database with this seed.
-    pub fn order(&self, seed: u64) -> Order {
-        if self.is_ordered() { Order::Lexical } else { Order::Hashed { seed } }
-    }
-
-    fn encode(self, out: &mut Vec<u8>) {
-        match self {
-            Self::WbTree { ordered } => out.push(ordered.into()),
-            Self::RunSet(policy) => {
-                out.push(RUN_SET);
-                policy.encode(out);
-            }
-        }
-    }
-
-    fn decode(from: &mut Reader<'_>) -> Option<Self> {
-        match from.u8()? {
-            ordered @ (0 | 1) => Some(Self::WbTree { ordered: ordered == 1 }),
-            RUN_SET => Policy::decode(from).map(Self::RunSet),
-            _ => None,
-        }
-    }
-}
-
-const RUN_SET: u8 = 2;
-
-impl fmt::Display for Layout {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::WbTree { ordered: false } => f.write_str("wb-tree"),
-            Self::WbTree { ordered: true } => f.write_str("wb-tree:ordered"),
-            Self::RunSet(policy) => policy.fmt(f),
-        }
-    }
-}
-
-impl FromStr for Layout {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Self> {
-        match text {
-            "wb-tree" | "write-buffer" => Ok(Self::wb_tree()),
-            "wb-tree:ordered" | "write-buffer:ordered" => Ok(Self::wb_tree_ordered()),
-            _ => text
-                .parse()
-                .map(Self::RunSet)
-                .map_err(|error: Error| Error::invalid(format!("layout: {error}"))),
-        }
-    }
-}
 
 /// The most filter bits that a key may have: more buy nothing.
 pub const FILTER_BITS_MAX: u32 = 64;
@@ -158,6 +26,10 @@ const VERSION_APART: u8 = 4;
 const VERSION_DELETES: u8 = 5;
 /// As version 5, of a table of operands whose entries expire. Older builds would merge the expiries, too.
 const VERSION_LIVES: u8 = 6;
+/// As version 6, whatever of it is said or not, and behind it which key prefixes filters know.
+const VERSION_PREFIXES: u8 = 7;
+/// The newest.
+const VERSION_MAX: u8 = VERSION_PREFIXES;
 /// Merging costs 4 / (A - 1) bytes for each that is written.
 const SPACE_AMPLIFICATION_MIN: f64 = 1.25;
 /// A table is gone round twice within it.
@@ -170,6 +42,8 @@ pub struct TableOptions {
     pub layout: Layout,
     /// Filter memory for each key of each list, in bits; 0 for no filters.
     pub filter_bits_per_key: u32,
+    /// Which key prefixes filters know beside keys; `None` for none.
+    pub prefix_filter: Option<PrefixFilter>,
     /// Page compression.
     pub codec: Codec,
     /// The tree's shape.
@@ -198,6 +72,7 @@ impl TableOptions {
         Self {
             layout,
             filter_bits_per_key,
+            prefix_filter: None,
             codec,
             tree,
             max_space_amplification: None,
@@ -215,6 +90,7 @@ impl TableOptions {
                 self.filter_bits_per_key
             )));
         }
+        self.check_prefix_filter()?;
         if let Some(most) = self.max_space_amplification
             && (!most.is_finite() || most < SPACE_AMPLIFICATION_MIN)
         {
@@ -257,6 +133,20 @@ impl TableOptions {
         self.tree.validate()
     }
 
+    fn check_prefix_filter(&self) -> Result<()> {
+        let Some(prefix_filter) = self.prefix_filter else { return Ok(()) };
+        if !self.layout.is_ordered() {
+            return Err(Error::invalid(format!(
+                "layout {} keeps no order, so nobody scans a key prefix of it: leave prefix_filter out, take it away with                  `alter`, or choose a layout in key order, such as wb-tree:ordered",
+                self.layout
+            )));
+        }
+        if self.filter_bits_per_key == 0 {
+            return Err(Error::invalid("prefix_filter needs filters, and filter_bits_per_key is 0"));
+        }
+        prefix_filter.validate()
+    }
+
     /// From how many bytes on a flush may leave values in the log. Not of layouts whose records go to memory first: they
     /// would have to get their values back.
     pub fn flush_leaves_bytes_min(&self) -> Option<usize> {
@@ -278,6 +168,7 @@ impl TableOptions {
     pub fn encode(&self, rule: &RuleName) -> Vec<u8> {
         let says_space = self.max_space_amplification.is_some() || self.reclaim_interval.is_some();
         let mut out = vec![match (self.apart_bytes_min, self.time_to_live, says_space) {
+            _ if self.prefix_filter.is_some() => VERSION_PREFIXES,
             _ if matches!(rule, RuleName::DeletableStates(_)) => VERSION_DELETES,
             (_, Some(_), _) if matches!(rule, RuleName::Operands(_)) => VERSION_LIVES,
             (Some(_), ..) => VERSION_APART,
@@ -299,6 +190,7 @@ impl TableOptions {
         if out[0] >= VERSION_APART {
             put_varint(&mut out, self.apart_bytes_min.unwrap_or_default().into());
         }
+        self.prefix_filter.iter().for_each(|prefixes| prefixes.encode(&mut out));
         debug_assert_eq!(Self::decode(&out, self.tree), Some((*self, rule.clone())), "what is put is read");
         out
     }
@@ -306,10 +198,10 @@ impl TableOptions {
     /// Refuses what a newer build has encoded. The file is [named](Error::read_from) by who has read it.
     pub(crate) fn check_version(bytes: &[u8]) -> Result<()> {
         match bytes.first() {
-            Some(&version) if version > VERSION_LIVES => Err(Error::NewerFormat {
+            Some(&version) if version > VERSION_MAX => Err(Error::NewerFormat {
                 file: PathBuf::new(),
                 version: version.into(),
-                known: VERSION_LIVES.into(),
+                known: VERSION_MAX.into(),
             }),
             _ => Ok(()),
         }
@@ -318,12 +210,14 @@ impl TableOptions {
     /// Reads [`encode`](Self::encode)'s bytes, of options that are valid; the tree's options come from its table version.
     pub fn decode(bytes: &[u8], tree: TreeOptions) -> Option<(Self, RuleName)> {
         let mut from = Reader::new(bytes);
-        let version = from.u8().filter(|version| (VERSION..=VERSION_LIVES).contains(version))?;
+        let version = from.u8().filter(|version| (VERSION..=VERSION_MAX).contains(version))?;
         let layout = Layout::decode(&mut from)?;
         let codec = Codec::from_byte(from.u8()?)?;
         let filter_bits_per_key = u32::try_from(from.varint()?).ok()?;
         let rule = RuleName::decode(&mut from)?;
-        if matches!(rule, RuleName::DeletableStates(_)) != (version == VERSION_DELETES) {
+        // Before the newest version each of these had its own.
+        let is_odd = |is_there: bool, own: u8| version < VERSION_PREFIXES && is_there != (version == own);
+        if is_odd(matches!(rule, RuleName::DeletableStates(_)), VERSION_DELETES) {
             return None;
         }
         let (most, seconds) = match version {
@@ -335,7 +229,7 @@ impl TableOptions {
             VERSION_APART.. => Some(from.varint()?).filter(|&milliseconds| milliseconds > 0).map(ttl_of),
             _ => None,
         };
-        if (time_to_live.is_some() && matches!(rule, RuleName::Operands(_))) != (version == VERSION_LIVES) {
+        if is_odd(time_to_live.is_some() && matches!(rule, RuleName::Operands(_)), VERSION_LIVES) {
             return None;
         }
         let apart_bytes_min = match version {
@@ -343,11 +237,16 @@ impl TableOptions {
             VERSION_DELETES.. => Some(u32::try_from(from.varint()?).ok()?).filter(|&bytes| bytes > 0),
             _ => None,
         };
+        let prefix_filter = match version {
+            VERSION_PREFIXES => Some(PrefixFilter::decode(&mut from)?),
+            _ => None,
+        };
         let max_space_amplification = Some(most).filter(|&most| most != 0.0);
         let reclaim_interval = Some(Duration::from_secs(seconds)).filter(|interval| !interval.is_zero());
         let options = Self {
             layout,
             filter_bits_per_key,
+            prefix_filter,
             codec,
             tree,
             max_space_amplification,
@@ -417,5 +316,30 @@ mod tests {
         let older = [&[VERSION_EXPIRY], &bytes[1..]].concat();
         assert_eq!(TableOptions::decode(&older, options.tree), None);
         assert_eq!(options.encode(&RuleName::None)[0], VERSION_EXPIRY);
+    }
+
+    /// Builds that know of none would add no key prefixes, and refuse the version.
+    #[test]
+    fn options_with_a_prefix_filter_have_a_version_of_their_own_whatever_else_they_say() {
+        let rules =
+            [RuleName::None, RuleName::Operands("add/1".into()), RuleName::DeletableStates("count/1".into())];
+        for (rule, ttl) in
+            rules.into_iter().flat_map(|rule| [(rule.clone(), None), (rule, Some(Duration::MAX))])
+        {
+            let mut options = TableOptions::new(Layout::wb_tree_ordered(), 1 << 20);
+            options.time_to_live = ttl;
+            options.prefix_filter = Some(PrefixFilter::Until(b'/'));
+            let bytes = options.encode(&rule);
+            assert_eq!(bytes[0], VERSION_PREFIXES);
+            assert_eq!(TableOptions::decode(&bytes, options.tree), Some((options, rule)));
+            assert_eq!(TableOptions::decode(&bytes[..bytes.len() - 1], options.tree), None, "cut off");
+        }
+        let unfit = [(Layout::wb_tree(), 12), (Layout::wb_tree_ordered(), 0)];
+        for (layout, filter_bits_per_key) in unfit {
+            let usual = TableOptions::new(layout, 1 << 20);
+            let prefix_filter = Some(PrefixFilter::Bytes(4));
+            let error = TableOptions { filter_bits_per_key, prefix_filter, ..usual }.validate().unwrap_err();
+            assert!(error.to_string().contains("prefix_filter"), "{error}");
+        }
     }
 }

@@ -40,7 +40,7 @@ pub struct SimOptions {
 }
 
 /// Options that a failing history may do without.
-pub(crate) const PLAIN: [&str; 18] = [
+pub(crate) const PLAIN: [&str; 19] = [
     "encryption",
     "faults",
     "opening",
@@ -48,6 +48,7 @@ pub(crate) const PLAIN: [&str; 18] = [
     "aside",
     "bounds",
     "reclaim",
+    "prefixes",
     "apart",
     "changes",
     "no-log",
@@ -123,6 +124,7 @@ impl SimOptions {
             }
             "bounds" => self.config.max_space_amplification = [None; TABLES],
             "reclaim" => self.config.reclaim_interval = [None; TABLES],
+            "prefixes" => self.config.prefix_filter = [None; TABLES],
             "apart" => self.config.apart_bytes_min = [None; TABLES],
             "changes" => self.config.keep_changes_bytes = 0,
             "no-log" => self.config.log = true,

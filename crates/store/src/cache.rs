@@ -116,6 +116,16 @@ impl<B> Lifecycle<BlockId, Arc<B>> for Forget {
     fn on_evict(&self, _state: &mut (), _id: BlockId, _block: Arc<B>) {}
 }
 
+/// What becomes of what a read has brought.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Caching {
+    /// It is kept in the cache.
+    #[default]
+    Keep,
+    /// It is not. What the cache has is used all the same.
+    Pass,
+}
+
 /// A bounded cache of blocks of one kind.
 pub struct BlockCache<B: Cached> {
     blocks: Cache<BlockId, Arc<B>, ByBytes, BuildHasherDefault<PlainHasher>, Forget>,
@@ -154,6 +164,14 @@ impl<B: Cached> BlockCache<B> {
         let block = Arc::new(block);
         self.blocks.insert(id, Arc::clone(&block));
         block
+    }
+
+    /// The block for whoever has read it, taken in or not.
+    pub fn take(&self, id: BlockId, block: B, caching: Caching) -> Arc<B> {
+        match caching {
+            Caching::Keep => self.insert(id, block),
+            Caching::Pass => Arc::new(block),
+        }
     }
 
     /// How many bytes it may hold.

@@ -18,7 +18,7 @@ pub mod salvage;
 pub mod values;
 
 pub use buffer::{BufferCursor, WriteBuffer};
-pub use cache::{BlockCache, Cached, Held, PageCache};
+pub use cache::{BlockCache, Cached, Caching, Held, PageCache};
 pub use leases::{Lease, Leases, Place};
 pub use list::{ListCursor, ListFile, ListStore, ListWriter};
 pub use memory::{MemoryClaim, MemoryUse, Owner};

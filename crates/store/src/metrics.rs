@@ -174,6 +174,8 @@ pub struct Metrics {
     pub gets_from_buffer: Counter,
     /// Filters asked.
     pub filter_probes: Counter,
+    /// Lists that scans passed over, for their filters denied the key prefix.
+    pub prefix_denials: Counter,
     /// Pages that then did not hold the key.
     pub filter_false: Counter,
     /// Pages read from files by lookups and scans; of trees, nodes and values; and values in value files.

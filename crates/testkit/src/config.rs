@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use forebay::aggregate::Groupings;
 use forebay::encryption::{KEY_BYTES, Key, OneKey};
-use forebay::{Codec, Database, Layout, Options, Pool, Result};
+use forebay::{Codec, Database, Layout, Options, Pool, PrefixFilter, ReadOptions, Result};
 use forebay_env::{Env, Rng};
 
+use crate::tables::keeps_order;
 use crate::{Keys, Merging, TABLES, Trip, Values};
 
 /// The number of the third table.
@@ -54,8 +55,12 @@ pub struct Config {
     pub repeats_max: f64,
     /// Filter memory.
     pub filter_bits_per_key: u32,
+    /// Which key prefixes filters know, too, of a table that keeps its keys in order.
+    pub prefix_filter: [Option<PrefixFilter>; TABLES],
     /// Page compression.
     pub codec: Codec,
+    /// How tables' handles read.
+    pub reading: ReadOptions,
     /// Size of a write buffer, unless it is the usual part of the memory limit.
     pub write_buffer_bytes: Option<u64>,
     /// How many there are, if not as many as usual.
@@ -131,7 +136,9 @@ impl Default for Config {
             lists_max: 16,
             repeats_max: 2.0,
             filter_bits_per_key: 12,
+            prefix_filter: [None; TABLES],
             codec: Codec::None,
+            reading: ReadOptions::default(),
             write_buffer_bytes: Some(8 << 10),
             write_buffers: Some(3),
             background_threads: 2,
@@ -194,6 +201,22 @@ pub(crate) fn draw_groupings(rng: &mut Rng) -> Groupings {
     drawn.expect("two columns are few")
 }
 
+/// Of keys as they are drawn many have one of these.
+pub(crate) fn draw_prefix_filter(rng: &mut Rng) -> Option<PrefixFilter> {
+    let (bytes, until) = ([1, 2, 9][rng.index(3)], [0, b'a', 0xff][rng.index(3)]);
+    [None, Some(PrefixFilter::Bytes(bytes)), Some(PrefixFilter::Until(until))][rng.index(3)]
+}
+
+/// As usual, or otherwise; what is read is the same.
+fn draw_reading(rng: &mut Rng) -> ReadOptions {
+    let reading = ReadOptions::default().fill_cache(rng.chance(60));
+    if rng.chance(30) { reading.read_ahead_bytes([1, 20 << 10, 1 << 20][rng.index(3)]) } else { reading }
+}
+
+fn draw_prefix_filters(rng: &mut Rng) -> [Option<PrefixFilter>; TABLES] {
+    std::array::from_fn(|_| draw_prefix_filter(rng))
+}
+
 /// Mostly none.
 pub(crate) fn draw_rate(rng: &mut Rng) -> u64 {
     [0, 0, 0, 1 << 20, 256 << 10][rng.index(5)]
@@ -216,7 +239,9 @@ impl Config {
             lists_max: [1, 4, 64][rng.index(3)],
             repeats_max: [1.2, 2.0, 100.0][rng.index(3)],
             filter_bits_per_key: [0, 4, 12][rng.index(3)],
+            prefix_filter: draw_prefix_filters(&mut rng.clone().fork().fork().fork()),
             codec: [Codec::None, Codec::Lz4][rng.index(2)],
+            reading: draw_reading(&mut rng.clone().fork().fork().fork().fork()),
             write_buffer_bytes: Some([4 << 10, 8 << 10, 16 << 10][rng.index(3)]),
             write_buffers: Some([2, 3, 5][rng.index(3)]),
             // In so small a database, lookups seldom pay for a merge at what they really cost.
@@ -299,6 +324,11 @@ impl Config {
             groupings: more.clone().fork().chance(GROUPS_PERCENT).then(|| draw_groupings(&mut more)),
             ..drawn
         }
+    }
+
+    /// Which key prefixes a table's filters know, where it is one that may.
+    pub(crate) fn prefix_filter(&self, table: usize) -> Option<PrefixFilter> {
+        self.prefix_filter[table].filter(|_| self.filter_bits_per_key > 0 && keeps_order(self, table))
     }
 
     /// From which length on a table's values are kept apart, where it is one that may.

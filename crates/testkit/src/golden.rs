@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use forebay::encryption::{KEY_BYTES, Key, OneKey};
-use forebay::{Batch, Codec, Database, Durability, Layout, Options, Result};
+use forebay::{Batch, Codec, Database, Durability, Layout, Options, PrefixFilter, Result};
 use forebay_aggregate::functions::Count;
 use forebay_env::Env;
 use forebay_env::fs::MemoryFs;
@@ -26,6 +26,8 @@ const APART: &str = "apart";
 const APART_KEYS: u32 = 60;
 /// Of entries that expire, into which operands are merged: from the fifth format on.
 const LIVES: &str = "lives";
+/// Of filters that know key prefixes: from the sixth format on.
+const PREFIXED: &str = "prefixed";
 /// That of the layouts that is written now, besides the others of this file; earlier formats have all that there were.
 const WRITTEN: &str = "leveling:t=3";
 
@@ -77,6 +79,7 @@ fn fill(db: &Database, files: Files) -> Result<()> {
         Files::Plain => apart.values_apart(100).open_ordered()?,
         Files::Encrypted => apart.open_ordered()?,
     };
+    let prefixed = db.table(PREFIXED).prefix_filter(PrefixFilter::Bytes(6)).open_ordered()?;
     for round in 0..2 {
         for number in (0..KEYS).filter(|number| round == 0 || number.is_multiple_of(3)) {
             let (key, value) = (key(number), value(number, round));
@@ -86,6 +89,7 @@ fn fill(db: &Database, files: Files) -> Result<()> {
             batch.merge(&lives, &key, &value);
             batch.add(&hits, &key, ());
             batch.put(&ordered, &key, &value);
+            batch.put(&prefixed, &key, &value);
             hits.commit(batch, Durability::Os, number.to_le_bytes())?;
         }
         if round == 0 && files == Files::Encrypted {
@@ -118,6 +122,11 @@ fn fill(db: &Database, files: Files) -> Result<()> {
 fn expected(loses_range: bool) -> BTreeMap<Vec<u8>, Vec<u8>> {
     let is_there = |number: &u32| *number != 30 && !(loses_range && (10..20).contains(number));
     (0..KEYS).filter(is_there).map(|number| (key(number), value(number, last_round(number)))).collect()
+}
+
+/// The same where nothing was deleted.
+fn expected_all() -> BTreeMap<Vec<u8>, Vec<u8>> {
+    (0..KEYS).map(|number| (key(number), value(number, last_round(number)))).collect()
 }
 
 fn last_round(number: u32) -> u32 {
@@ -171,6 +180,14 @@ pub fn check(files: &BTreeMap<PathBuf, Vec<u8>>, form: Files) -> Result<()> {
             let table = db.table(&table_name(&layout)).open_ordered()?;
             check_table(table.iter()?, &expected(true));
             assert_eq!(monday.get(&table, key(12))?, Some(value(12, 0)), "{layout} as it was");
+        }
+        if is_there(PREFIXED) {
+            let table = db.table(PREFIXED).prefix_filter(PrefixFilter::Bytes(6)).open_ordered()?;
+            check_table(table.iter()?, &expected_all());
+            let counts =
+                ["key-11", "key-24", "key-1", "other"].map(|prefix| Ok(table.prefix(prefix)?.count()));
+            let counts: Result<Vec<usize>> = counts.into_iter().collect();
+            assert_eq!(counts?, [10, 0, 100, 0]);
         }
         if is_there(APART) {
             let table = db.table(APART).open_ordered()?;

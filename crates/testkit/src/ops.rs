@@ -2,7 +2,7 @@
 
 use std::ops::{Bound, Range};
 
-use forebay::{Codec, Durability, Layout};
+use forebay::{Codec, Durability, Layout, PrefixFilter};
 
 use crate::{Change, Step};
 
@@ -189,6 +189,7 @@ pub struct Altered {
     pub fan_out: usize,
     pub lists_max: usize,
     pub filter_bits_per_key: u32,
+    pub prefix_filter: Option<PrefixFilter>,
     pub codec: Codec,
 }
 

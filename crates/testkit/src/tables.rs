@@ -1,13 +1,18 @@
 //! The tables of a test, each with or without a merge rule, behind the same questions.
 
+mod opening;
+
 use std::ops::Bound;
 
-use forebay::{Aggregator, Batch, Cursor, Database, Keep, Layout, OrderedTable, Result, Snapshot, Table};
+use forebay::{Aggregator, Batch, Cursor, Database, Layout, OrderedTable, Result, Snapshot, Table};
 
 use crate::check::borrowed;
 use crate::config::ASIDE;
 use crate::pieces::put_columns;
-use crate::{Altered, Change, Config, Merging, Multiset, Suffix, Tripping, Write, groups, is_dropped};
+use crate::{Altered, Change, Config, Multiset, Suffix, Tripping, Write, groups};
+
+pub(crate) use opening::keeps_order;
+pub use opening::name_of;
 
 type Entries = Vec<(Vec<u8>, Vec<u8>)>;
 /// A walk over entries from either end.
@@ -39,7 +44,7 @@ impl Tables {
         let mut opened = Vec::new();
         for number in 0..config.tables() {
             before();
-            opened.push(open(db, config, number)?);
+            opened.push(opening::open(db, config, number)?);
         }
         before();
         let groups = config.groupings.as_ref().map(|groupings| groups::Handles::open(db, groupings));
@@ -192,8 +197,12 @@ impl Tables {
 
     /// Gives a table other options.
     pub fn alter(&self, db: &Database, table: usize, altered: &Altered) -> Result<()> {
-        let Altered { node_bytes, fan_out, lists_max, filter_bits_per_key, codec } = *altered;
-        let asked = db.table(&name_of(table)).node_bytes(node_bytes).fan_out(fan_out).lists_max(lists_max);
+        let Altered { node_bytes, fan_out, lists_max, filter_bits_per_key, prefix_filter, codec } = *altered;
+        let mut asked =
+            db.table(&name_of(table)).node_bytes(node_bytes).fan_out(fan_out).lists_max(lists_max);
+        if self.ordered(table).is_some() {
+            asked = asked.prefix_filter(prefix_filter.filter(|_| filter_bits_per_key > 0));
+        }
         asked.filter_bits_per_key(filter_bits_per_key).codec(codec).alter()
     }
 
@@ -269,94 +278,5 @@ impl Tables {
     /// A table of states.
     pub fn aggregator(&self, table: usize) -> &Aggregator<Tripping<Multiset>> {
         self.states(table).expect("only tables of states have metadata")
-    }
-}
-
-fn open(db: &Database, config: &Config, number: usize) -> Result<Handle> {
-    let (name, merging) = (name_of(number), config.merging[number]);
-    // One that is there may have got another layout since it was made.
-    let found = db.tables().into_iter().find(|(table, _)| *table == name).map(|(_, layout)| layout);
-    let mut layout = found.unwrap_or_else(|| layout_of(config, number));
-    if layout.is_ordered() != keeps_order(config, number) && !merging.has_states() {
-        // A crash came while it had another order.
-        let table = db.table(&name);
-        let table = if merging.has_own_rule() {
-            table.merge_rule(Tripping(Suffix, config.trip.clone()))
-        } else {
-            table
-        };
-        layout = layout_of(config, number);
-        table.open()?.set_layout(layout)?;
-    }
-    macro_rules! with_options {
-        ($builder:expr) => {{
-            let mut builder =
-                $builder.layout(layout).fast_per_slow(config.fast_per_slow).repeats_max(config.repeats_max);
-            // One that is there may have got others since.
-            if found.is_none() {
-                builder = builder
-                    .node_bytes(config.node_bytes)
-                    .fan_out(config.fan_out)
-                    .lists_max(config.lists_max)
-                    .filter_bits_per_key(config.filter_bits_per_key)
-                    .codec(config.codec);
-            }
-            if let Some(most) = config.max_space_amplification[number] {
-                builder = builder.max_space_amplification(most);
-            }
-            if let Some(interval) = config.reclaim_interval[number] {
-                builder = builder.reclaim_interval(interval);
-            }
-            if let Some(bytes) = config.apart_bytes_min(number) {
-                builder = builder.values_apart(bytes);
-            }
-            builder
-        }};
-    }
-    if merging.has_states() {
-        return with_options!(db.aggregator(&name, Tripping(Multiset(merging), config.trip.clone())))
-            .deletes(config.deletes_states)
-            .open()
-            .map(Handle::States);
-    }
-    let mut builder = with_options!(db.table(&name));
-    // One that is there has it.
-    if merging == Merging::Greatest && found.is_none() {
-        builder = builder.merge_rule(forebay::StoredRule::max());
-    }
-    if merging.has_own_rule() {
-        builder = builder.merge_rule(Tripping(Suffix, config.trip.clone()));
-    }
-    if let Some(ttl) = config.time_to_live(number) {
-        builder = builder.time_to_live(ttl);
-    }
-    if config.drops(number) {
-        let trip = config.trip.clone();
-        builder = builder.compaction_filter(move |key, value| {
-            trip.call();
-            if is_dropped(key, value) { Keep::Drop } else { Keep::Keep }
-        });
-    }
-    match keeps_order(config, number) {
-        true => builder.open_ordered().map(Handle::Ordered),
-        false => builder.open().map(Handle::Hashed),
-    }
-}
-
-/// The name of a table.
-pub fn name_of(number: usize) -> String {
-    format!("table-{number}")
-}
-
-/// Whether a table keeps its keys in order.
-pub(crate) fn keeps_order(config: &Config, number: usize) -> bool {
-    number == ASIDE || config.ordered == (number == 0)
-}
-
-fn layout_of(config: &Config, number: usize) -> Layout {
-    match &config.aside {
-        Some(aside) if number == ASIDE => aside.layout,
-        _ if keeps_order(config, number) => config.ordered_layout,
-        _ => Layout::wb_tree(),
     }
 }

@@ -167,7 +167,7 @@ static void of_options(void) {
         {"layout", "leveling:t=4"}, {"existing", "false"}, {"node_bytes", "1M"}, {"fan_out", "16"}, {"fast_per_slow", "4"},
         {"lists_max", "64"}, {"repeats_max", "1.5"}, {"filter-bits-per-key", "12"}, {"codec", "lz4"},
         {"max_space_amplification", "2"}, {"reclaim_interval", "1h"}, {"ttl", "7d"}, {"time_to_live", "never"},
-        {"values_apart", "1K"}};
+        {"values_apart", "1K"}, {"prefix_filter", "8"}, {"prefix-filter", "until:/"}, {"prefix_filter", "none"}};
     for (size_t i = 0; i < sizeof fine_of_tables / sizeof *fine_of_tables; i++)
         MUST(forebay_table_options_set(table, fine_of_tables[i][0], fine_of_tables[i][1], &error));
     const int invalid = FOREBAY_ERROR_INVALID;
@@ -180,6 +180,7 @@ static void of_options(void) {
     REFUSED(forebay_options_set_key(options, "short", "0123456789", 10, &error), invalid, "a key has 32 bytes, and 10");
     REFUSED(forebay_table_options_set(table, "layout", "heap", &error), invalid, "layout");
     REFUSED(forebay_table_options_set(table, "codec", "zip", &error), invalid, "none or lz4");
+    REFUSED(forebay_table_options_set(table, "prefix_filter", "until:ab", &error), invalid, "a number of bytes");
     REFUSED(forebay_table_options_set(table, "lists_max", "-1", &error), invalid, "a count is");
     REFUSED(forebay_table_options_merge_rule(table, "add/1", NULL, NULL, &error), invalid, "merge");
     forebay_table_options_free(table);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::{ArgGroup, Args};
-use forebay::{Codec, TableBuilder};
+use forebay::{Codec, Error, PrefixFilter, TableBuilder};
 use forebay_units::{sizes, times};
 use serde_json::json;
 
@@ -30,6 +30,9 @@ pub(crate) struct AlterArgs {
     /// Filter memory for each key of each list
     #[arg(long, group = "altered", value_name = "BITS")]
     filter_bits: Option<u32>,
+    /// Which first bytes of keys filters know, too: N of them, until:BYTE for all up to such a byte, or none
+    #[arg(long, group = "altered", value_name = "N|until:BYTE", value_parser = parse_prefix_filter)]
+    prefix_filter: Option<Prefixes>,
     /// Capacity of a node
     #[arg(long, group = "altered", value_name = "SIZE", value_parser = sizes::parse)]
     node_bytes: Option<u64>,
@@ -62,6 +65,23 @@ pub(crate) struct AlterArgs {
 }
 
 const NONE: &str = "none";
+
+/// A prefix filter, or none of them.
+#[derive(Clone, Copy, Debug)]
+struct Prefixes(Option<PrefixFilter>);
+
+impl From<Prefixes> for Option<PrefixFilter> {
+    fn from(prefixes: Prefixes) -> Self {
+        prefixes.0
+    }
+}
+
+fn parse_prefix_filter(text: &str) -> Result<Prefixes, String> {
+    match text {
+        NONE => Ok(Prefixes(None)),
+        _ => text.parse().map(|some| Prefixes(Some(some))).map_err(|error: Error| error.to_string()),
+    }
+}
 
 fn parse_codec(text: &str) -> Result<Codec, String> {
     match text {
@@ -103,6 +123,7 @@ fn altered(mut table: TableBuilder, args: &AlterArgs) -> TableBuilder {
     ask!(
         codec = args.codec,
         filter_bits_per_key = args.filter_bits,
+        prefix_filter = args.prefix_filter,
         node_bytes = args.node_bytes,
         fan_out = args.fan_out,
         fast_per_slow = args.fast_per_slow,

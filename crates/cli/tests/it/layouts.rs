@@ -84,3 +84,25 @@ fn a_table_gets_other_options() {
     folder.run("alter db t --ttl 1h").refused(1, &["`t`", "time_to_live"]);
     folder.run("alter db nothing --codec lz4").refused(1, &["nothing"]);
 }
+
+#[test]
+fn a_table_gets_a_prefix_filter() {
+    let folder = Folder::new("layouts-prefix-filter");
+    let rows = b"ada/1,x\nada/2,y\nbob/1,z\n";
+    folder
+        .run_on("load db t - --format csv --prefix-filter 4", rows)
+        .refused(1, &["wb-tree", "prefix_filter"]);
+    folder.run_on("load db t - --prefix-filter until:", rows).refused(2, &["until:/"]);
+    for (table, options) in [("t", "--layout tiering:t=4"), ("s", "--sorted")] {
+        folder.ok_on(&format!("load db {table} - --format csv --prefix-filter until:/ {options}"), rows);
+        folder.ok("compact db");
+        assert_eq!(folder.ok(&format!("scan db {table} --prefix ada/")).lines().count(), 2);
+        assert_eq!(folder.ok(&format!("scan db {table} --prefix eve/")), "");
+    }
+    let asked = |at: usize| folder.object("describe db --json")["tables"][at]["prefix_filter"].clone();
+    assert_eq!((asked(0), asked(1)), ("until:/".into(), "until:/".into()));
+    folder.ok("alter db s --prefix-filter 3");
+    folder.ok("alter db t --prefix-filter none");
+    assert!(asked(0) == "3" && asked(1).is_null());
+    assert!(folder.ok("describe db s").contains("prefix filter 3"));
+}

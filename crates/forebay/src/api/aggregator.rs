@@ -14,7 +14,7 @@ use forebay_layouts::Layout;
 use forebay_store::log::Durability;
 
 use crate::api::KeyBounds;
-use crate::api::table::{prefix_range, range_of};
+use crate::api::key_bounds::{prefix_range, range_of};
 use crate::memory::Memory;
 use crate::read;
 use crate::versions::View;

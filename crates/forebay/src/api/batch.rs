@@ -12,7 +12,7 @@ use forebay_store::buffer::Draft;
 use forebay_store::log::batch::Payload;
 
 use crate::api::KeyBounds;
-use crate::api::table::{prefix_range, range_of};
+use crate::api::key_bounds::{prefix_range, range_of};
 use crate::read;
 use crate::{Aggregator, OrderedTable, Table};
 

@@ -14,7 +14,7 @@ use forebay_base::merge::Direction;
 use forebay_base::{Error, Order, Range, Result};
 
 use crate::api::KeyBounds;
-use crate::api::table::range_of;
+use crate::api::key_bounds::range_of;
 use crate::versions::View;
 use crate::{Batch, Cursor, OrderedTable, Table};
 
@@ -144,7 +144,7 @@ impl Table {
     /// All entries as record batches, in the table's own order, as of now: see
     /// [`OrderedTable::scan_columns`].
     pub fn iter_columns(&self, rows_max: usize) -> Result<ColumnScan> {
-        ColumnScan::new(self, self.engine.versions.view(), Range::all(), rows_max)
+        ColumnScan::new(self, self.view(), Range::all(), rows_max)
     }
 }
 
@@ -153,7 +153,7 @@ impl OrderedTable {
     /// A batch has at most so many rows, at least 1, and ends once it has 64 MiB. Device reads: those of
     /// [`range`](Self::range); each key and value is copied once.
     pub fn scan_columns(&self, bounds: impl KeyBounds, rows_max: usize) -> Result<ColumnScan> {
-        let view = self.engine.versions.view().in_order(self.id())?;
+        let view = self.view().in_order(self.id())?;
         ColumnScan::new(self, view, range_of(Order::Lexical, &bounds), rows_max)
     }
 }

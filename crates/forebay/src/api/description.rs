@@ -36,6 +36,8 @@ pub struct TableDescription {
     pub lists_max: usize,
     pub repeats_max: f64,
     pub filter_bits_per_key: u32,
+    /// Which first bytes of keys filters know, too, as text.
+    pub prefix_filter: Option<String>,
     pub codec: String,
     pub max_space_amplification: Option<f64>,
     pub reclaim_interval_seconds: Option<u64>,
@@ -83,6 +85,7 @@ impl Description {
                     lists_max: tree.lists_max,
                     repeats_max: tree.repeats_max,
                     filter_bits_per_key: table.options.filter_bits_per_key,
+                    prefix_filter: table.options.prefix_filter.map(|prefixes| prefixes.to_string()),
                     codec: format!("{:?}", table.options.codec).to_lowercase(),
                     max_space_amplification: table.options.max_space_amplification,
                     reclaim_interval_seconds: table.options.reclaim_interval.map(|all| all.as_secs()),
@@ -119,6 +122,9 @@ impl fmt::Display for Description {
                     write!(f, "entries live {}, ", time_text(Duration::from_millis(milliseconds)))?;
                 }
                 None => {}
+            }
+            if let Some(prefixes) = &table.prefix_filter {
+                write!(f, "prefix filter {prefixes}, ")?;
             }
             if let Some(bytes) = table.values_apart_bytes_min {
                 write!(f, "values from {bytes} bytes on apart, ")?;

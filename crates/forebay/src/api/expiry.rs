@@ -31,8 +31,7 @@ impl Table {
     /// [`time_to_live`](crate::TableBuilder::time_to_live). Device reads: those of [`get`](Self::get).
     pub fn get_with_expiry(&self, key: impl AsRef<[u8]>) -> Result<Option<(Vec<u8>, Option<u64>)>> {
         let (engine, mut value) = (&self.engine, Vec::new());
-        let expiry =
-            read::get_into(&engine.context, &engine.versions.latest(), self.id(), key.as_ref(), &mut value)?;
+        let expiry = read::get_into(&engine.context, &self.latest(), self.id(), key.as_ref(), &mut value)?;
         Ok(expiry.map(|expiry| expiring(value, expiry)))
     }
 

@@ -38,7 +38,7 @@ impl Table {
     /// # Ok::<(), forebay::Error>(())
     /// ```
     pub fn get_with<R>(&self, key: impl AsRef<[u8]>, see: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
-        get_with(&self.engine.context, &self.engine.versions.latest(), self.id(), key.as_ref(), see)
+        get_with(&self.engine.context, &self.latest(), self.id(), key.as_ref(), see)
     }
 
     /// Looks several keys up, as of one moment. Their values are appended to `bytes`, and in place of what `places` has
@@ -64,8 +64,7 @@ impl Table {
         bytes: &mut Vec<u8>,
         places: &mut Vec<Option<Range<usize>>>,
     ) -> Result<()> {
-        let engine = &self.engine;
-        multi_get_into(&engine.context, &engine.versions.view(), self.id(), keys, bytes, places)
+        multi_get_into(&self.engine.context, &self.view(), self.id(), keys, bytes, places)
     }
 }
 

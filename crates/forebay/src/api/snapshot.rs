@@ -10,13 +10,15 @@ use forebay_layouts::{Layout, RuleName};
 use forebay_store::WriteBuffer;
 
 use crate::api::KeyBounds;
+use crate::api::key_bounds::{prefix_range, range_of};
 use crate::api::merge_rule::Operands;
-use crate::api::table::{prefix_range, range_of};
 use crate::engine::Engine;
 use crate::read;
 use crate::read::Entry;
 use crate::versions::{Own, Pin, View};
-use crate::{Aggregator, AggregatorSnapshot, Cursor, MergeRule, Nearest, OrderedTable, Scan, Table};
+use crate::{
+    Aggregator, AggregatorSnapshot, Cursor, MergeRule, Nearest, OrderedTable, ReadOptions, Scan, Table,
+};
 
 /// The database at one moment.
 #[derive(Clone)]
@@ -50,6 +52,11 @@ impl Snapshot {
         if !(own.written.is_empty() && written.is_empty()) {
             self.view.own = Some(Arc::new(Own { reads: Arc::clone(&own.reads), written }));
         }
+    }
+
+    /// The same moment, of which lookups, scans and cursors by this handle read so, whatever those of the tables are told.
+    pub fn with(&self, reading: ReadOptions) -> Self {
+        Self { engine: Arc::clone(&self.engine), view: self.view.clone().reading(reading) }
     }
 
     /// The tables that were there and their layouts, by name.

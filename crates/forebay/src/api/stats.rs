@@ -79,6 +79,8 @@ pub struct Stats {
     pub cache_hits: u64,
     /// Questions to filters.
     pub filter_probes: u64,
+    /// Lists that scans passed over, because their filters [denied the key prefix](crate::TableBuilder::prefix_filter).
+    pub prefix_denials: u64,
     /// Those that a filter did not deny, of keys that were not there.
     pub filter_false_positives: u64,
     /// Bytes of lists, value files and the log's records, for each byte of records in lists and of values that they have
@@ -221,11 +223,8 @@ impl Stats {
         let (flushed, kept_log_bytes) = engine.versions.lock().flushed_and_kept();
         // Opened for reading, nothing is written: the last record is the last one of the log.
         let (log, last) = (engine.context.log.as_ref(), flushed + unlisted_records);
-        let disk_bytes = files.values().sum::<u64>()
-            + engine.history.bytes_kept()
-            + values.file_bytes
-            + log_on_disk
-            + kept_log_bytes;
+        let kept_bytes = engine.history.bytes_kept() + kept_log_bytes;
+        let disk_bytes = files.values().sum::<u64>() + values.file_bytes + log_on_disk + kept_bytes;
         Self {
             user_records: metrics.user_records.get(),
             user_bytes: metrics.user_bytes.get(),
@@ -255,6 +254,7 @@ impl Stats {
             device_read_bytes: metrics.page_read_bytes.get(),
             cache_hits: metrics.cache_hits.get(),
             filter_probes: metrics.filter_probes.get(),
+            prefix_denials: metrics.prefix_denials.get(),
             filter_false_positives: metrics.filter_false.get(),
             space_amplification: ratio(disk_bytes, list_record_bytes + values.live_bytes + log_on_disk),
             disk_bytes,

@@ -1,7 +1,7 @@
 //! Tables: named key-value maps of one database. [`Table`] for any layout, [`OrderedTable`] for those that
 //! keep keys in order; a scan by key of a hash-ordered table is refused by the type.
 
-use std::ops::{Bound as End, Deref};
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,11 +12,12 @@ use forebay_base::{Error, Order, Range, Result, planted};
 use forebay_layouts::{Layout, RuleName};
 
 use crate::api::KeyBounds;
+use crate::api::key_bounds::{prefix_range, range_of};
 use crate::engine::Engine;
 use crate::read;
 use crate::read::{Approximation, Entry, Merging, approximate};
-use crate::versions::TableState;
-use crate::{Batch, Cursor, Nearest, Scan};
+use crate::versions::{TableState, View};
+use crate::{Batch, Cursor, Nearest, ReadOptions, Scan};
 
 /// What becomes of several records of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,6 +45,7 @@ pub struct Table {
     rule: Merges,
     /// How long its entries live, if they expire.
     ttl: Option<Duration>,
+    reading: ReadOptions,
 }
 
 impl Table {
@@ -56,7 +58,8 @@ impl Table {
             RuleName::States(of) => Merges::States(of.as_str().into(), Deletes::Never),
             RuleName::DeletableStates(of) => Merges::States(of.as_str().into(), Deletes::Maybe),
         };
-        Self { engine: Arc::clone(engine), id, name: state.name.as_str().into(), order, rule, ttl }
+        let (name, reading) = (state.name.as_str().into(), ReadOptions::default());
+        Self { engine: Arc::clone(engine), id, name, order, rule, ttl, reading }
     }
 
     /// Its name.
@@ -125,10 +128,37 @@ impl Table {
         Err(Error::invalid(fault))
     }
 
+    /// The same table, of which lookups and scans through this handle read so. Those that are awaited, scans in parts and
+    /// by position, and snapshots read as ever.
+    ///
+    /// ```
+    /// # let env = forebay::env::Env::simulated(forebay::env::fs::MemoryFs::new(), 1);
+    /// # use forebay::{Database, Layout, Options, ReadOptions};
+    /// # let db = Database::open("/db", Options::default().env(env))?;
+    /// let users = db.table("users").layout(Layout::wb_tree_ordered()).open_ordered()?;
+    /// users.put("ada", "Lovelace")?;
+    /// let nightly = users.with(ReadOptions::default().fill_cache(false).read_ahead_bytes(1 << 20).keys_only(true));
+    /// assert_eq!(nightly.range(.."b")?.next().transpose()?, Some((b"ada".to_vec(), vec![])));
+    /// # Ok::<(), forebay::Error>(())
+    /// ```
+    pub fn with(&self, reading: ReadOptions) -> Self {
+        Self { reading, ..self.clone() }
+    }
+
+    /// What this handle sees now.
+    pub(crate) fn view(&self) -> View {
+        self.engine.versions.view().reading(self.reading)
+    }
+
+    /// The same for a single lookup.
+    pub(crate) fn latest(&self) -> View {
+        self.engine.versions.latest().reading(self.reading)
+    }
+
     /// The value of a key. Device reads: none if memory has it; otherwise one for a present key and nearly none for an
     /// absent one (WB paper, section 3.4; the papers are cited in `docs/papers.md`).
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
-        read::get(&self.engine.context, &self.engine.versions.latest(), self.id, key.as_ref())
+        read::get(&self.engine.context, &self.latest(), self.id, key.as_ref())
     }
 
     /// Whether there is a key. Costs what [`get`](Self::get) costs.
@@ -143,7 +173,7 @@ impl Table {
 
     /// The values of several keys, as of one moment, in the order of the keys.
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Vec<u8>>>> {
-        read::multi_get(&self.engine.context, &self.engine.versions.view(), self.id, keys)
+        read::multi_get(&self.engine.context, &self.view(), self.id, keys)
     }
 
     /// Sets a key at the database's default durability.
@@ -254,7 +284,7 @@ impl Table {
 
     /// All entries, in the table's own order, as of now.
     pub fn iter(&self) -> Result<Scan> {
-        Scan::new(&self.engine, self.engine.versions.view(), self.id, Range::all())
+        Scan::new(&self.engine, self.view(), self.id, Range::all())
     }
 
     /// Writes out what is buffered and merges every leaf to one list: the least space and the fewest reads. Reads and
@@ -283,16 +313,15 @@ impl OrderedTable {
         Self(table)
     }
 
+    /// The same table, of which lookups, scans and cursors through this handle read so: [`Table::with`].
+    pub fn with(&self, reading: ReadOptions) -> Self {
+        Self(self.0.with(reading))
+    }
+
     /// A cursor over all of the table as it is now, before its first entry.
     pub fn cursor(&self) -> Result<Cursor> {
-        let Table { engine, id, .. } = &self.0;
-        Cursor::new(
-            &engine.versions,
-            engine.versions.view().in_order(*id)?,
-            *id,
-            Range::all(),
-            Direction::Forward,
-        )
+        let view = self.0.view().in_order(self.0.id)?;
+        Cursor::new(&self.0.engine.versions, view, self.0.id, Range::all(), Direction::Forward)
     }
 
     /// The entry with the lowest key.
@@ -416,8 +445,7 @@ impl OrderedTable {
     }
 
     fn scan(&self, range: Range) -> Result<Scan> {
-        let Table { engine, id, .. } = &self.0;
-        Scan::new(engine, engine.versions.view().in_order(*id)?, *id, range)
+        Scan::new(&self.0.engine, self.0.view().in_order(self.0.id)?, self.0.id, range)
     }
 }
 
@@ -439,33 +467,4 @@ impl AsRef<Table> for Arc<OrderedTable> {
     fn as_ref(&self) -> &Table {
         self
     }
-}
-
-/// The key right behind `key`.
-fn key_after(key: &[u8]) -> Vec<u8> {
-    [key, &[0]].concat()
-}
-
-pub(crate) fn range_of(order: Order, bounds: &impl KeyBounds) -> Range {
-    let low = match bounds.low() {
-        End::Included(key) => order.bound(key),
-        End::Excluded(key) => order.bound(&key_after(key)),
-        End::Unbounded => Range::all().low,
-    };
-    let high = match bounds.high() {
-        End::Included(key) => Some(order.bound(&key_after(key))),
-        End::Excluded(key) => Some(order.bound(key)),
-        End::Unbounded => None,
-    };
-    Range { low, high }
-}
-
-pub(crate) fn prefix_range(order: Order, prefix: &[u8]) -> Range {
-    // The first key behind all that begin with the prefix: its last byte that can grow, grown.
-    let end = prefix.iter().rposition(|&byte| byte < 0xff).map(|last| {
-        let mut end = prefix[..=last].to_vec();
-        end[last] += 1;
-        end
-    });
-    Range { low: order.bound(prefix), high: end.map(|end| order.bound(&end)) }
 }

@@ -98,7 +98,7 @@ fn find_buffered(view: &View, table: &TableState, lookup: &Lookup<'_>, fold: &mu
 
 /// Folds all there is of a key. Says how its value is seen.
 fn find(context: &Context, view: &View, table: &TableState, key: &[u8], fold: &mut Fold) -> Result<Ttl> {
-    let lookup = Lookup::new(table.order, key);
+    let lookup = Lookup::new(table.order, key).caching(view.reading.caching);
     if find_buffered(view, table, &lookup, fold)? {
         let rule = table.rule()?;
         let wasted_nanoseconds = table.version.find(&[lookup], &mut |_, record| fold.add(rule, record))?;
@@ -158,7 +158,8 @@ pub(crate) fn find_all<K: AsRef<[u8]>>(
     let (rule, rows) = (table.rule()?, table.rows());
     guest::take_failure();
     context.metrics.gets.add(keys.len() as u64);
-    let lookups = keys.iter().map(|key| Lookup::new(table.order, key.as_ref()));
+    let lookup = |key| Lookup::new(table.order, key).caching(view.reading.caching);
+    let lookups = keys.iter().map(|key| lookup(key.as_ref()));
     let mut waiting: Vec<(usize, Lookup<'_>)> = lookups.enumerate().collect();
     waiting.iter().try_for_each(|(_, lookup)| note(view, table, lookup))?;
     for (buffer, limit) in view.buffers() {

@@ -151,6 +151,7 @@ impl Simulation {
             options: ListOptions {
                 order: self.table.layout.order(0),
                 filter_bits_per_key: self.table.filter_bits_per_key,
+                prefix_filter: None,
                 codec: self.table.codec,
                 apart_bytes_min: None,
             },

@@ -65,6 +65,7 @@ impl Replay {
             options: ListOptions {
                 order: Order::Lexical,
                 filter_bits_per_key: 0,
+                prefix_filter: None,
                 codec: Codec::None,
                 apart_bytes_min: None,
             },
@@ -272,8 +273,8 @@ pub(crate) fn store_for(
     let order = options.layout.order(seed);
     // The tables' own decides whether there is a use for it.
     let expiry = lists.expiry.clone().filter(|_| options.time_to_live.is_some());
-    let TableOptions { filter_bits_per_key, codec, apart_bytes_min, .. } = *options;
-    let options = ListOptions { order, filter_bits_per_key, codec, apart_bytes_min };
+    let TableOptions { filter_bits_per_key, prefix_filter, codec, apart_bytes_min, .. } = *options;
+    let options = ListOptions { order, filter_bits_per_key, prefix_filter, codec, apart_bytes_min };
     let lists = ListStore { options, expiry, disk: Arc::clone(&space.disk), ..lists.clone() };
     Store::new(lists, trees)
 }

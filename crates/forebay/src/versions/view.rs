@@ -6,6 +6,7 @@ use forebay_base::{Error, Result};
 use forebay_store::WriteBuffer;
 
 use crate::context::refuse_guests;
+use crate::options::ReadOptions;
 use crate::versions::{Pin, Reads, State, TableState, Versions};
 
 /// A moment of the database: a version, and how long its active buffer was; `usize::MAX` for what it has grown to by
@@ -20,6 +21,7 @@ pub(crate) struct View {
     pub(crate) moment: Option<u64>,
     /// Where it is a transaction's.
     pub(crate) own: Option<Arc<Own>>,
+    pub(crate) reading: ReadOptions,
 }
 
 /// What a transaction's view has besides.
@@ -32,7 +34,12 @@ pub(crate) struct Own {
 
 impl View {
     pub(crate) fn new(state: Arc<State>, active_bytes: usize) -> Self {
-        Self { state, active_bytes, pin: None, moment: None, own: None }
+        Self { state, active_bytes, pin: None, moment: None, own: None, reading: ReadOptions::default() }
+    }
+
+    /// The same, read so.
+    pub(crate) fn reading(self, reading: ReadOptions) -> Self {
+        Self { reading, ..self }
     }
 
     /// The write buffers that hold something, newest first, each with how much of it is seen.

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use forebay::Codec;
+use forebay::{Codec, PrefixFilter};
 use forebay_env::{Env, Rng};
 use forebay_testkit::{Config, Generator, Harness, Keys, Merging, Op, Values};
 
@@ -83,7 +83,10 @@ fn every_kind_of_key_and_value_equals_the_model() {
             seed += 1;
             let codec = if seed % 2 == 0 { Codec::Lz4 } else { Codec::None };
             let filter_bits_per_key = [0, 4, 12][seed as usize % 3];
-            run(Config { keys, values, codec, filter_bits_per_key, ..Config::default() }, seed, 500);
+            let prefixes = [PrefixFilter::Bytes(1), PrefixFilter::Bytes(9), PrefixFilter::Until(b'a')];
+            let prefix_filter = prefixes.map(Some);
+            let small = Config { keys, values, codec, filter_bits_per_key, ..Config::default() };
+            run(Config { prefix_filter, ordered: seed % 2 == 0, ..small }, seed, 500);
         }
     }
 }

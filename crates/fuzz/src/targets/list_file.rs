@@ -75,6 +75,7 @@ pub(crate) fn store(rng: &mut Rng, fs: &Arc<MemoryFs>) -> Arc<ListStore> {
         options: ListOptions {
             order: draws::order(rng),
             filter_bits_per_key: one_of(rng, &[0, 4, 12, 40]),
+            prefix_filter: draws::prefix_filter(&mut rng.clone().fork()),
             codec: draws::codec(rng),
             apart_bytes_min: None,
         },
@@ -107,18 +108,34 @@ fn read(store: &Arc<ListStore>, meta: &FileMeta, model: &Model) -> Answers {
         (Direction::Forward, Reading::Scan),
         (Direction::Backward, Reading::Scan),
     ] {
-        answers.walk(|seen| walk(&list, direction, reading, seen));
+        answers.walk(|seen| walk(&list, &Range::all(), direction, reading, seen));
     }
     let absent = b"no such key".to_vec();
     for key in model.keys().map(|(_, key)| key).step_by(model.len() / 20 + 1).chain([&absent]) {
         answers.lookup((store.options.order.prefix(key), key.clone()), find(&list, store.options.order, key));
     }
+    // Scans of key prefixes, of more and of less than one.
+    let keys = model.keys().filter(|_| store.options.order.is_lexical());
+    for place @ (_, key) in keys.step_by(model.len() / 20 + 1) {
+        let begin = &key[..key.len().min(key.len() % 9 + 1)];
+        let behind = store.options.order.bound(&[key, &[0][..]].concat());
+        let range = Range { low: store.options.order.bound(begin), high: Some(behind) };
+        let mut seen = Model::new();
+        let walked = walk(&list, &range, Direction::Forward, Reading::Scan, &mut seen);
+        answers.lookup(place.clone(), walked.map(|()| seen.remove(place)));
+    }
     list.middle(&Range::all());
     answers
 }
 
-fn walk(list: &Arc<ListFile>, direction: Direction, reading: Reading, seen: &mut Model) -> Result<()> {
-    let mut cursor = ListCursor::new(list, &Range::all(), direction, reading)?;
+fn walk(
+    list: &Arc<ListFile>,
+    range: &Range,
+    direction: Direction,
+    reading: Reading,
+    seen: &mut Model,
+) -> Result<()> {
+    let mut cursor = ListCursor::new(list, range, direction, reading)?;
     if matches!(reading, Reading::Scan) {
         ListCursor::seek_all(std::iter::once(&mut cursor), None, direction, Pace::default())?;
     }

@@ -54,6 +54,7 @@ impl Source {
         let lists = sources.filter_map(|source| match source {
             Self::List(cursor) => Some(cursor),
             Self::Tree(cursor) => {
+                cursor.set_caching(pace.cached());
                 sought = std::mem::replace(&mut sought, Ok(())).and_then(|()| cursor.seek(place, direction));
                 None
             }

@@ -32,6 +32,7 @@ fn simulated(policy: Policy, keys: Keys) -> SimulatedRuns {
     let options = ListOptions {
         order: Order::Lexical,
         filter_bits_per_key: 10,
+        prefix_filter: None,
         codec: Codec::None,
         apart_bytes_min: None,
     };

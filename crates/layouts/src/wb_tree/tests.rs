@@ -17,7 +17,13 @@ const RECORD_BYTES: u64 = 16;
 
 fn lists(filter_memory_bytes_max: u64) -> ListModel {
     let order = Order::Hashed { seed: 0 };
-    let options = ListOptions { order, filter_bits_per_key: 10, codec: Codec::None, apart_bytes_min: None };
+    let options = ListOptions {
+        order,
+        filter_bits_per_key: 10,
+        prefix_filter: None,
+        codec: Codec::None,
+        apart_bytes_min: None,
+    };
     ListModel { options, record_bytes: RECORD_BYTES, key_bytes: 8, pointed_bytes: 0, filter_memory_bytes_max }
 }
 

@@ -11,6 +11,7 @@ use forebay_base::{Error, Range, Result, sometimes};
 use forebay_env::{Access, AlignedBuf, File};
 
 use super::file::{Body, ListFile};
+use crate::cache::Caching;
 use crate::memory::{MemoryClaim, MemoryUse, Owner};
 use crate::metrics::Cause;
 use crate::read_ahead;
@@ -39,12 +40,24 @@ pub struct Pace {
     singles: u32,
     /// How long its next piece is.
     piece_bytes: usize,
+    /// What becomes of single pages.
+    caching: Caching,
 }
 
 impl Pace {
     /// Of a walk that goes on to the end: it reads pieces of this length from the start on.
     pub fn steady(piece_bytes: usize) -> Self {
-        Self { singles: STEADY, piece_bytes }
+        Self { singles: STEADY, piece_bytes, caching: Caching::default() }
+    }
+
+    /// The same, with another end for single pages.
+    pub fn caching(self, caching: Caching) -> Self {
+        Self { caching, ..self }
+    }
+
+    /// What becomes of single pages, and of a tree's leaves.
+    pub fn cached(&self) -> Caching {
+        self.caching
     }
 }
 
@@ -82,6 +95,7 @@ pub(super) struct Chunks {
     /// Of a scan: how many pages it has read one by one, and to how long its pieces grow.
     singles: u32,
     grown_bytes: usize,
+    caching: Caching,
     /// The pages in the chunk, and the chunk's place in the file.
     loaded: Pages<usize>,
     chunk_offset: u64,
@@ -136,6 +150,7 @@ impl Chunks {
             chunk_bytes_max,
             singles: 0,
             grown_bytes: part.clamp(SCAN_CHUNK_BYTES_MIN, SCAN_CHUNK_BYTES_MAX),
+            caching: Caching::default(),
             loaded: 0..0,
             chunk_offset: 0,
             fetched_end: 0,
@@ -151,6 +166,7 @@ impl Chunks {
     pub(super) fn begin(&mut self, pace: Pace) {
         if self.is_scan() {
             self.singles = pace.singles;
+            self.caching = pace.caching;
             if self.singles == STEADY {
                 self.grown_bytes = pace.piece_bytes.clamp(SCAN_CHUNK_BYTES_MIN, STEP_BYTES);
             }
@@ -159,7 +175,12 @@ impl Chunks {
     }
 
     pub(super) fn pace(&self) -> Pace {
-        Pace { singles: self.singles, piece_bytes: self.chunk_bytes_max }
+        Pace { singles: self.singles, piece_bytes: self.chunk_bytes_max, caching: self.caching }
+    }
+
+    /// What becomes of single pages.
+    pub(super) fn caching(&self) -> Caching {
+        self.caching
     }
 
     /// Whether it holds a page.

@@ -65,7 +65,7 @@ impl ListCursor {
         reading: Reading,
         gaps: Option<Arc<Gaps>>,
     ) -> Result<Self> {
-        let pages = list.body()?.pages_of(range);
+        let pages = list.pages_read(range, reading)?;
         let mut cursor = Self {
             list: Arc::clone(list),
             order: list.store().options.order,
@@ -120,7 +120,7 @@ impl ListCursor {
             return Ok(());
         }
         let wanted: Vec<_> = waiting.iter().map(|(cursor, number)| (&*cursor.list, *number)).collect();
-        let pages = fetch(&wanted)?;
+        let pages = fetch(&wanted, pace.cached())?;
         debug_assert_eq!(pages.len(), wanted.len(), "each gets its page");
         for ((cursor, number), page) in waiting.into_iter().zip(pages) {
             cursor.chunks.count_single();
@@ -227,7 +227,7 @@ impl ListCursor {
         }
         if self.list.store().salvage.is_some() {
             // Page by page, or one that is damaged would take others with it.
-            let page = self.list.page(number)?;
+            let page = self.list.page(number, self.chunks.caching())?;
             self.take(number, page);
             return Ok(());
         }
@@ -236,7 +236,7 @@ impl ListCursor {
                 return Ok(());
             }
             if self.chunks.reads_singles() {
-                let page = self.list.page(number)?;
+                let page = self.list.page(number, self.chunks.caching())?;
                 self.chunks.count_single();
                 self.take(number, page);
                 return Ok(());
@@ -257,7 +257,7 @@ impl ListCursor {
         if self.gaps.is_none() || !error.is_corruption() {
             return Err(error);
         }
-        let page = self.list.page(number)?;
+        let page = self.list.page(number, self.chunks.caching())?;
         self.take(number, page);
         Ok(())
     }

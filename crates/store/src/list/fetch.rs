@@ -1,4 +1,4 @@
-//! Reading single pages of several lists at once, into the cache.
+//! Reading single pages of several lists at once, mostly into the cache.
 
 use std::sync::Arc;
 
@@ -8,12 +8,13 @@ use forebay_env::fs::ReadRequest;
 use super::candidates::Candidate;
 use super::file::ListFile;
 use super::page::Page;
+use crate::cache::Caching;
 
-/// The pages of these numbers, in their order, which the cache did not have: read together, and kept in the cache.
-pub(super) fn fetch(wanted: &[(&ListFile, usize)]) -> Result<Vec<Arc<Page>>> {
+/// The pages of these numbers, in their order, which the cache did not have: read together.
+pub(super) fn fetch(wanted: &[(&ListFile, usize)], caching: Caching) -> Result<Vec<Arc<Page>>> {
     let fs = match wanted {
         [] => return Ok(Vec::new()),
-        [(list, number)] => return Ok(vec![list.page(*number)?]),
+        [(list, number)] => return Ok(vec![list.page(*number, caching)?]),
         // Any file system reads files in memory, too; theirs reads one at a time.
         [first, ..] => &wanted.iter().find(|(list, _)| !list.is_resident()).unwrap_or(first).0.store().fs,
     };
@@ -33,7 +34,7 @@ pub(super) fn fetch(wanted: &[(&ListFile, usize)]) -> Result<Vec<Arc<Page>>> {
     let read = reads.into_iter().zip(outcomes);
     read.map(|((list, body, number, offset, bytes), outcome)| {
         list.check_read(offset, outcome?, bytes.len())?;
-        list.take_page(body, number, bytes)
+        list.take_page(body, number, bytes, caching)
     })
     .collect()
 }
@@ -44,9 +45,8 @@ const AHEAD_BYTES_MAX: usize = 256 << 10;
 /// Pages that were read before their turn.
 pub(super) type Ahead<'a> = Vec<(&'a ListFile, usize, Arc<Page>)>;
 
-/// The first page of each list that may have a key, where the cache lacks several of them: read together, and kept in the
-/// cache.
-pub(super) fn fetch_ahead<'a>(candidates: &[Candidate<'a>]) -> Ahead<'a> {
+/// The first page of each list that may have a key, where the cache lacks several of them: read together.
+pub(super) fn fetch_ahead<'a>(candidates: &[Candidate<'a>], caching: Caching) -> Ahead<'a> {
     let is_first = |&at: &usize| at == 0 || !std::ptr::eq(candidates[at - 1].list, candidates[at].list);
     let firsts = (0..candidates.len()).filter(is_first).map(|at| &candidates[at]);
     let numbered = firsts.filter_map(|first| Some((first.list, first.page_number()?)));
@@ -64,6 +64,6 @@ pub(super) fn fetch_ahead<'a>(candidates: &[Candidate<'a>]) -> Ahead<'a> {
         return Vec::new();
     }
     // What cannot be read is told of where its turn comes.
-    let pages = fetch(&wanted).unwrap_or_default();
+    let pages = fetch(&wanted, caching).unwrap_or_default();
     wanted.into_iter().zip(pages).map(|((list, number), page)| (list, number, page)).collect()
 }

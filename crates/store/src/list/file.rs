@@ -20,6 +20,7 @@ use super::page::Page;
 use super::resident::Resident;
 use super::salvage::rebuild;
 use super::store::{FileMeta, ListStore};
+use crate::cache::Caching;
 use crate::values::{ValueFile, ValueShare};
 
 /// A list file by its id. It may not be open yet (while the manifest is replayed, files are named that are
@@ -218,7 +219,9 @@ impl ListFile {
             let keys = filter.as_ref().and_then(Filter::ranks).map(Fingerprints::keys);
             let by_rank = !matches!(index.starts(), Starts::Prefixes(_));
             let fits = keys.map_or(!by_rank, |keys| by_rank && keys as u64 == footer.records);
-            fits.then_some((index, filter, digest))
+            let is_ordered = self.store.options.order.is_lexical();
+            let knows = filter.as_ref().is_none_or(|filter| is_ordered || filter.prefixes().is_none());
+            (fits && knows).then_some((index, filter, digest))
         };
         let (index, filter, digest) =
             parse().ok_or_else(|| damaged("page search and filter are malformed"))?;
@@ -246,23 +249,29 @@ impl ListFile {
     }
 
     /// A page from the file.
-    pub(super) fn page(&self, number: usize) -> Result<Arc<Page>> {
+    pub(super) fn page(&self, number: usize, caching: Caching) -> Result<Arc<Page>> {
         let body = self.body()?;
         let (offset, bytes) = body.index.extent(number);
         let mut buffer = vec![0; bytes];
         self.read(&body.file, offset, &mut buffer)?;
-        self.take_page(body, number, buffer)
+        self.take_page(body, number, buffer, caching)
     }
 
-    /// Checks the bytes that were read of a page, and keeps it in the cache.
-    pub(super) fn take_page(&self, body: &Body, number: usize, bytes: Vec<u8>) -> Result<Arc<Page>> {
+    /// Checks the bytes that were read of a page, and keeps it in the cache or not.
+    pub(super) fn take_page(
+        &self,
+        body: &Body,
+        number: usize,
+        bytes: Vec<u8>,
+        caching: Caching,
+    ) -> Result<Arc<Page>> {
         let (offset, _) = body.index.extent(number);
         let metrics = &self.store.metrics;
         metrics.page_reads.add(1);
         metrics.page_read_bytes.add(bytes.len() as u64);
         let page = Page::of(bytes, self.meta.id, offset, body.footer.shape)
             .map_err(|reason| Error::corruption(&self.path(), offset, reason))?;
-        Ok(self.store.cache.blocks().insert((self.meta.id, number as u64), page))
+        Ok(self.store.cache.blocks().take((self.meta.id, number as u64), page, caching))
     }
 
     /// What it takes where its bytes are in memory.

@@ -11,8 +11,10 @@ use forebay_base::{Error, Order, POINTER_BYTES, Result};
 use super::expiries::Expiries;
 
 const MAGIC: &[u8; 8] = b"FBLIST\r\n";
-/// The newest version of the list format: of lists that have pointers alone, all of one length.
-pub(crate) const VERSION: u32 = 4;
+/// The newest version of the list format: of lists whose filters know key prefixes.
+pub(crate) const VERSION: u32 = 5;
+/// That of lists that have pointers alone, all of one length.
+const VERSION_EVEN_POINTERS: u32 = 4;
 /// That of lists that have pointers among other records.
 const VERSION_POINTERS: u32 = 3;
 /// That of all other lists.
@@ -40,8 +42,27 @@ pub(crate) struct Footer {
     pub(crate) is_lexical: bool,
     pub(crate) shape: Shape,
     pub(crate) expiries: Expiries,
+    pub(crate) version: u32,
+}
+
+/// What decides the version of a list's format, beside its shape.
+#[derive(Clone, Copy)]
+pub(crate) struct Extras {
     /// Whether values of it stand in value files.
     pub(crate) has_pointers: bool,
+    /// Whether its filter knows key prefixes.
+    pub(crate) knows_prefixes: bool,
+}
+
+impl Extras {
+    pub(crate) fn version(self, shape: Shape) -> u32 {
+        match shape {
+            _ if self.knows_prefixes => VERSION,
+            Shape::Pointers { .. } => VERSION_EVEN_POINTERS,
+            _ if self.has_pointers => VERSION_POINTERS,
+            _ => VERSION_PLAIN,
+        }
+    }
 }
 
 impl Footer {
@@ -56,12 +77,7 @@ impl Footer {
         let mut fields = Vec::with_capacity(BLOCK_BYTES);
         fields.extend_from_slice(&[0; 4]);
         fields.extend_from_slice(MAGIC);
-        let version = match self.shape {
-            Shape::Pointers { .. } => VERSION,
-            _ if self.has_pointers => VERSION_POINTERS,
-            _ => VERSION_PLAIN,
-        };
-        fields.extend_from_slice(&version.to_le_bytes());
+        fields.extend_from_slice(&self.version.to_le_bytes());
         fields.extend_from_slice(&file_id.to_le_bytes());
         for word in [self.records, self.pages_bytes, self.meta_bytes] {
             fields.extend_from_slice(&word.to_le_bytes());
@@ -145,7 +161,7 @@ impl Footer {
                 is_lexical,
                 shape,
                 expiries,
-                has_pointers: version > VERSION_PLAIN,
+                version,
             };
             let is_even = expiries.first <= expiries.last && expiries.records <= records;
             let fits = magic && id == file_id && is_lexical == order.is_lexical() && is_even;

@@ -1,8 +1,9 @@
 //! Where something lies in a list, from its filter and page search in memory: for walks, which pages a range
 //! is in; for planning, where a list's middle is, and how much of it lies on one side of a bound.
 
-use forebay_base::{Bound, Range};
+use forebay_base::{Bound, Range, Result};
 
+use super::chunks::Reading;
 use super::file::{Body, ListFile};
 use super::index::Starts;
 
@@ -79,6 +80,26 @@ impl Body {
 }
 
 impl ListFile {
+    /// The pages that whoever reads so reads of a range: a scan passes over a list whose filter denies the key prefix that
+    /// all keys of the range have.
+    pub(super) fn pages_read(&self, range: &Range, reading: Reading) -> Result<std::ops::Range<usize>> {
+        let body = self.body()?;
+        let asked = match reading {
+            Reading::Scan => {
+                body.filter().and_then(|filter| Some((filter, filter.prefixes()?.hash_in(range)?)))
+            }
+            Reading::Job { .. } | Reading::Check => None,
+        };
+        let Some((filter, hash)) = asked else { return Ok(body.pages_of(range)) };
+        let metrics = &self.store().metrics;
+        metrics.filter_probes.add(1);
+        if filter.may_contain(hash) {
+            return Ok(body.pages_of(range));
+        }
+        metrics.prefix_denials.add(1);
+        Ok(0..0)
+    }
+
     /// Prefixes that none of its records is below, and none is above; `None` where it cannot be opened.
     pub fn prefixes(&self) -> Option<(u64, u64)> {
         let body = self.body().ok()?;

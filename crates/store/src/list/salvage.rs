@@ -20,7 +20,7 @@ use forebay_env::{Access, File, FileSystem};
 use super::expiries::Expiries;
 use super::file::{Body, ListFile};
 use super::filter::Allowance;
-use super::footer::Footer;
+use super::footer::{Extras, Footer};
 use super::index::{OFFSET_UNIT_BYTES, PageIndex, Prefixes, Starts};
 use super::page::{self, HEADER_BYTES, Page};
 use crate::salvage::Gaps;
@@ -50,6 +50,7 @@ pub(super) fn rebuild(list: &ListFile, gaps: &Gaps, why: Error) -> Result<Body> 
     let is_lexical = list.store().options.order.is_lexical();
     let (pages_bytes, expiries) = (end, Expiries::default());
     let (tombstones, meta_bytes, meta_sum, pages_sum) = (0, 0, 0, 0);
+    let extras = Extras { has_pointers: !list.value_shares().is_empty(), knows_prefixes: false };
     let footer = Footer {
         records,
         tombstones,
@@ -60,7 +61,7 @@ pub(super) fn rebuild(list: &ListFile, gaps: &Gaps, why: Error) -> Result<Body> 
         is_lexical,
         shape,
         expiries,
-        has_pointers: !list.value_shares().is_empty(),
+        version: extras.version(shape),
     };
     Ok(Body::new(list.store(), file, footer, index, None, Digest::new(0), Allowance::ALL))
 }

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use forebay_base::{Order, Record, Result};
+use forebay_base::{Record, Result};
 use smallvec::SmallVec;
 
 use super::candidates::{Candidate, Left, Seen, following};
@@ -15,8 +15,10 @@ use super::fetch::{Ahead, fetch, fetch_ahead};
 use super::file::{Body, ListFile};
 use super::filter::{Filter, Place};
 use super::index::Starts;
+use super::lookup::Lookup;
 use super::page::Page;
 use super::spot::{Spot, propose_ranks};
+use crate::cache::Caching;
 
 /// This many filters are asked at a time: what they ask for fits the nearest cache.
 const PROBES: usize = 64;
@@ -27,25 +29,6 @@ const FILTER_NANOSECONDS: u64 = 15;
 const READ_NANOSECONDS: u64 = 100_000;
 /// What it costs to find more of a key in a page that is at hand.
 const FOUND_NANOSECONDS: u64 = 500;
-
-/// A key to look up, with what is computed from it once.
-#[derive(Clone, Copy, Debug)]
-pub struct Lookup<'a> {
-    /// The key.
-    pub key: &'a [u8],
-    /// Its prefix.
-    pub prefix: u64,
-    /// Its filter hash.
-    pub hash: u64,
-}
-
-impl<'a> Lookup<'a> {
-    /// Prepares a lookup in lists of this order.
-    pub fn new(order: Order, key: &'a [u8]) -> Self {
-        let prefix = order.prefix(key);
-        Self { key, prefix, hash: order.key_hash(prefix, key) }
-    }
-}
 
 /// Lookups on their way.
 pub struct Search<'a> {
@@ -100,7 +83,7 @@ impl<'a> Search<'a> {
         self.filters_asked += filter.is_some() as u64;
         let place = match filter {
             Some(Filter::Fingerprints(ranks)) => ranks.locate(hash),
-            Some(Filter::Blocks(blocks)) => blocks.locate(hash),
+            Some(Filter::Blocks(blocks, _)) => blocks.locate(hash),
             None => Place::default(),
         };
         self.probes.push(Probe { lookup: lookup as u32, list, body, place });
@@ -136,7 +119,11 @@ impl<'a> Search<'a> {
         }
         let found = SmallVec::from_elem(false, self.lookups.len());
         let takes_all = self.takes_all && self.lookups.len() == 1;
-        let ahead = if takes_all { fetch_ahead(&self.candidates) } else { Vec::new() };
+        let ahead = if takes_all {
+            fetch_ahead(&self.candidates, Lookup::caching_of(self.lookups))
+        } else {
+            Vec::new()
+        };
         let mut reading = Reading {
             lookups: self.lookups,
             each,
@@ -173,7 +160,7 @@ impl Probe<'_> {
                 }
                 return;
             }
-            Some(Filter::Blocks(blocks)) if !blocks.may_contain(lookup.hash) => return,
+            Some(Filter::Blocks(blocks, _)) if !blocks.may_contain(lookup.hash) => return,
             _ => {}
         }
         if let Starts::Prefixes(prefixes) = body.index.starts()
@@ -213,7 +200,9 @@ impl Reading<'_, '_> {
                 Some(number) => {
                     let cached = self.cached(candidate.list, number);
                     let was_read = cached.is_none();
-                    match cached.map_or_else(|| candidate.list.page(number), Ok) {
+                    match cached
+                        .map_or_else(|| candidate.list.page(number, Lookup::caching_of(self.lookups)), Ok)
+                    {
                         Ok(page) => self.show(candidate, &page, was_read),
                         // A page that cannot be read takes no other's keys with it.
                         Err(error) => {
@@ -258,7 +247,7 @@ impl Reading<'_, '_> {
                 cached.push(page.is_some());
                 pages.push(page);
             }
-            read_missing(candidates, &turns, &mut pages)?;
+            read_missing(candidates, &turns, &mut pages, Lookup::caching_of(self.lookups))?;
             let mut left = Vec::new();
             for ((&turn, page), cached) in turns.iter().zip(&pages).zip(&cached) {
                 let candidate = &candidates[turn];
@@ -343,6 +332,7 @@ fn read_missing(
     candidates: &[Candidate<'_>],
     turns: &[usize],
     pages: &mut [Option<Arc<Page>>],
+    caching: Caching,
 ) -> Result<()> {
     let missing = turns.iter().zip(pages).filter(|(_, page)| page.is_none());
     let (slots, wanted): (Vec<_>, Vec<_>) = missing
@@ -351,7 +341,7 @@ fn read_missing(
             Some((page, (candidate.list, candidate.page_number()?)))
         })
         .unzip();
-    let fetched = fetch(&wanted)?;
+    let fetched = fetch(&wanted, caching)?;
     debug_assert_eq!(slots.len(), fetched.len(), "each candidate gets its page");
     for (slot, page) in slots.into_iter().zip(fetched) {
         *slot = Some(page);

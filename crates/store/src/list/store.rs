@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use forebay_base::Order;
 use forebay_base::codec::Codec;
+use forebay_base::{Order, PrefixFilter};
 use forebay_env::fs::MemoryFs;
 use forebay_env::sync::atomic::{AtomicU64, Ordering};
 use forebay_env::{Clock, FileSystem};
@@ -49,6 +49,8 @@ pub struct ListOptions {
     pub order: Order,
     /// Filter memory; 0 for no filter.
     pub filter_bits_per_key: u32,
+    /// Which key prefixes filters know, too; `None` for none. In key order alone.
+    pub prefix_filter: Option<PrefixFilter>,
     /// Page compression.
     pub codec: Codec,
     /// Values of at least this many bytes stay in value files; `None` for none.

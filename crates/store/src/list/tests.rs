@@ -9,7 +9,7 @@ use forebay_base::hash::mix;
 use forebay_base::merge::{Cursor, Direction};
 use forebay_base::record::Shape;
 use forebay_base::wire::Reader;
-use forebay_base::{Bound, Kind, Order, Range, Record};
+use forebay_base::{Bound, Kind, Order, PrefixFilter, Range, Record};
 use forebay_env::fs::{MemoryFs, TracedFs};
 use forebay_env::{FileSystem, Rng};
 use proptest::prelude::*;
@@ -40,7 +40,13 @@ pub(super) fn store_in(fs: Arc<dyn FileSystem>, dir: &Path, order: Order, codec:
         metrics: Arc::default(),
         trash: Arc::default(),
         disk: Arc::default(),
-        options: ListOptions { order, filter_bits_per_key: 12, codec, apart_bytes_min: None },
+        options: ListOptions {
+            order,
+            filter_bits_per_key: 12,
+            prefix_filter: None,
+            codec,
+            apart_bytes_min: None,
+        },
         expiry: None,
         filter_level: Arc::new(FilterLevel::new(None)),
         resident: Arc::new(ResidentLimit::new(1)),
@@ -48,6 +54,10 @@ pub(super) fn store_in(fs: Arc<dyn FileSystem>, dir: &Path, order: Order, codec:
         in_memory: false,
     })
 }
+
+/// Of keys as they are drawn here many have one of these.
+const PREFIX_FILTERS: [Option<PrefixFilter>; 4] =
+    [None, Some(PrefixFilter::Bytes(1)), Some(PrefixFilter::Bytes(4)), Some(PrefixFilter::Until(3))];
 
 fn write(store: &Arc<ListStore>, model: &Model) -> Option<Arc<ListFile>> {
     let records: Vec<_> =
@@ -102,7 +112,10 @@ fn rest(mut cursor: ListCursor) -> Vec<(u64, Vec<u8>)> {
 fn check(order: Order, codec: Codec, keys: &[(Vec<u8>, Kind, Vec<u8>)], low: &[u8], high: &[u8]) {
     let fs = MemoryFs::new();
     fs_dir(&fs);
-    let store = store(Arc::clone(&fs), order, codec);
+    let plain = store(Arc::clone(&fs), order, codec);
+    let prefix_filter = PREFIX_FILTERS[keys.len() % PREFIX_FILTERS.len()];
+    let options = ListOptions { prefix_filter, ..plain.options };
+    let store = Arc::new(ListStore { options, ..(*plain).clone() });
     let model: Model = keys
         .iter()
         .map(|(key, kind, value)| ((order.prefix(key), key.clone()), (*kind, value.clone())))
@@ -270,11 +283,68 @@ fn a_scan_reads_single_pages_first_and_then_longer_and_longer_pieces() {
 }
 
 #[test]
-fn every_flipped_byte_is_noticed_and_named() {
+fn a_scan_of_a_key_prefix_that_a_filter_denies_reads_nothing() {
     let fs = MemoryFs::new();
     fs_dir(&fs);
-    let order = Order::Hashed { seed: 4 };
-    let store = store(Arc::clone(&fs), order, Codec::None);
+    let plain = store(Arc::clone(&fs), Order::Lexical, Codec::None);
+    let key = |user: u64, number: u64| format!("{user:05}/{number}").into_bytes();
+    let place = |key: Vec<u8>| (Order::Lexical.prefix(&key), key);
+    // Of each second user five, and keys that have no key prefix of nine bytes.
+    let users = (0..4000).step_by(2);
+    let keys =
+        users.flat_map(|user| (0..5).map(move |number| (user, number))).map(|(user, at)| key(user, at));
+    let short = (0..100u64).map(|number| format!("{number:03}").into_bytes());
+    let model: Model = keys.chain(short).map(|key| (place(key), (Kind::Put, vec![7; 20]))).collect();
+    let mut versions = Vec::new();
+    for prefix_filter in [None, Some(PrefixFilter::Bytes(6)), Some(PrefixFilter::Until(b'/'))] {
+        let cache = Arc::new(PageCache::new(0));
+        let options = ListOptions { prefix_filter, filter_bits_per_key: 14, ..plain.options };
+        let store = Arc::new(ListStore { options, cache, metrics: Arc::default(), ..(*plain).clone() });
+        let made = write(&store, &model).unwrap();
+        let footer = fs.snapshot_files()[&made.path()][made.bytes() as usize - 4096..].to_vec();
+        versions.push(footer[12]);
+        // As it was written, as it is opened, and as thin as it gets.
+        let opened = ListFile::named(&store, made.meta());
+        assert_eq!(first_fault(&opened).map(|fault| fault.to_string()), None);
+        for (list, is_whole) in [(&made, true), (&opened, true), (&opened, false)] {
+            if !is_whole {
+                list.thin_filter(Allowance::NONE);
+            }
+            let scan = |user: u64| {
+                let [low, high] =
+                    [b'/', b'/' + 1].map(|end| [format!("{user:05}").as_bytes(), &[end]].concat());
+                let range =
+                    Range { low: Order::Lexical.bound(&low), high: Some(Order::Lexical.bound(&high)) };
+                let before = store.metrics.page_reads.get();
+                let found = walk(list, &range, Direction::Forward, Reading::Scan).len();
+                (found, store.metrics.page_reads.get() - before)
+            };
+            assert!((0..4000).step_by(2).all(|user| scan(user).0 == 5), "all that is there is found");
+            let reads: u64 = (1..4000).step_by(2).map(scan).map(|(found, reads)| reads + found as u64).sum();
+            let denies = prefix_filter.is_some() && is_whole;
+            // One read each, or a false answer of a filter at 11.7 bits for each key and key prefix.
+            assert!(if denies { reads <= 30 } else { reads >= 1900 }, "{reads} reads by {prefix_filter:?}");
+        }
+        assert_eq!(store.metrics.prefix_denials.get() > 0, prefix_filter.is_some());
+    }
+    // Builds that cannot read such a filter refuse the list, and no other.
+    assert_eq!(versions, [2, 5, 5]);
+}
+
+#[test]
+fn every_flipped_byte_is_noticed_and_named() {
+    for order in [Order::Hashed { seed: 4 }, Order::Lexical] {
+        every_flipped_byte_is_noticed(order);
+    }
+}
+
+fn every_flipped_byte_is_noticed(order: Order) {
+    let fs = MemoryFs::new();
+    fs_dir(&fs);
+    let plain = store(Arc::clone(&fs), order, Codec::None);
+    // Filters of lists in key order alone have any.
+    let options = ListOptions { prefix_filter: Some(PrefixFilter::Bytes(2)), ..plain.options };
+    let store = Arc::new(ListStore { options, ..(*plain).clone() });
     let key = |i: u64| ((order.prefix(&i.to_le_bytes())), i.to_le_bytes().to_vec());
     let model: Model = (0..600).map(|i| (key(i), (Kind::Put, vec![1; 8]))).collect();
     let meta: FileMeta = write(&store, &model).unwrap().meta();

@@ -6,6 +6,7 @@ use forebay_base::{Error, Kind, Record, Result};
 
 use super::chunks::{Chunks, Reading};
 use super::file::{Body, ListFile};
+use super::filter::Filter;
 use super::index::Starts;
 use super::page::{self, Page};
 
@@ -110,6 +111,10 @@ impl ListFile {
         let hash = self.store().options.order.key_hash(prefix, key);
         if body.filter().is_some_and(|filter| !filter.may_contain(hash)) {
             return Err("the filter denies a record");
+        }
+        let denied = |filter: &Filter| filter.prefixes()?.hash(key).filter(|hash| !filter.may_contain(*hash));
+        if body.filter().is_some_and(|filter| denied(filter).is_some()) {
+            return Err("the filter denies a record's key prefix");
         }
         let leads_here = match (body.index.starts(), body.ranks()) {
             (Starts::Prefixes(prefixes), _) => prefixes.find(prefix, key) == Some(place.0),

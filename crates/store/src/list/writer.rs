@@ -79,7 +79,7 @@ impl ListWriter {
         let id = store.new_id();
         let (path, options) = (store.path(id), store.options);
         let file = store.fs.create(&path, Access::Direct)?;
-        let filter = FilterWriter::new(options.order, range, records, options.filter_bits_per_key);
+        let filter = FilterWriter::new(&options, range, records);
         let raw_bytes_max = if options.codec == Codec::None {
             BLOCK_BYTES - page::HEADER_BYTES
         } else {
@@ -163,7 +163,7 @@ impl ListWriter {
         }
         let hash = self.store.options.order.key_hash(prefix, record.key);
         if let Some(filter) = &mut self.filter {
-            filter.add(hash);
+            filter.add(record.key, hash);
         }
         self.digest.add(prefix, hash);
         self.raw_records += 1;
@@ -211,9 +211,10 @@ impl ListWriter {
             at = end;
         }
         for (index, &prefix) in block.prefixes().iter().enumerate() {
-            let hash = self.store.options.order.key_hash(prefix, block.key(index));
+            let key = block.key(index);
+            let hash = self.store.options.order.key_hash(prefix, key);
             if let Some(filter) = &mut self.filter {
-                filter.add(hash);
+                filter.add(key, hash);
             }
             self.digest.add(prefix, hash);
         }

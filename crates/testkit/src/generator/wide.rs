@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use forebay::Codec;
 
 use super::{Generator, draw_key};
-use crate::config::draw_layout;
+use crate::config::{draw_layout, draw_prefix_filter};
 use crate::{Altered, Change, Stale};
 
 impl Generator {
@@ -44,6 +44,7 @@ impl Generator {
             fan_out: [2, 4, 16][self.wide.index(3)],
             lists_max: [2, 8, 128][self.wide.index(3)],
             filter_bits_per_key: [0, 4, 12][self.wide.index(3)],
+            prefix_filter: draw_prefix_filter(&mut self.wide.clone().fork()),
             codec: [Codec::None, Codec::Lz4][self.wide.index(2)],
         }
     }

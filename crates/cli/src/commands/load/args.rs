@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use forebay::{Durability, Layout};
+use forebay::{Durability, Layout, PrefixFilter};
 
 use crate::args::parse::{LAYOUT_HELP, parse_durability, parse_layout, parse_space_amplification, parse_ttl};
 use crate::args::{TableArgs, Writing};
@@ -37,6 +37,10 @@ pub(crate) struct LoadArgs {
     pub(super) file: PathBuf,
     #[arg(long, value_parser = parse_layout, help = LAYOUT_HELP)]
     pub(super) layout: Option<Layout>,
+    /// Have a new table's filters know the first bytes of keys, too: N of them, or until:BYTE for all up to such a byte. A
+    /// scan of a prefix then passes over lists that have none of it. For layouts in key order
+    #[arg(long, value_name = "N|until:BYTE", value_parser = str::parse::<PrefixFilter>)]
+    pub(super) prefix_filter: Option<PrefixFilter>,
     /// The most that a new table's files may take, by what lives of them: at least 1.25
     #[arg(long, value_name = "RATIO", value_parser = parse_space_amplification)]
     pub(super) max_space_amplification: Option<f64>,

@@ -114,6 +114,9 @@ fn open_table(args: &LoadArgs, db: &Database) -> Result<Table, Failure> {
     if let Some(layout) = args.layout {
         table = table.layout(layout);
     }
+    if let Some(prefixes) = args.prefix_filter {
+        table = table.prefix_filter(prefixes);
+    }
     if let Some(most) = args.max_space_amplification {
         table = table.max_space_amplification(most);
     }

@@ -27,6 +27,7 @@ pub(super) fn table(db: &Database, args: &LoadArgs) -> Result<OrderedTable> {
     let layout = args.layout.or_else(|| found.is_none().then(|| Layout::leveling(10)));
     let table = db.table(name);
     let table = layout.into_iter().fold(table, |table, layout| table.layout(layout));
+    let table = args.prefix_filter.into_iter().fold(table, |table, prefixes| table.prefix_filter(prefixes));
     let bound = args.max_space_amplification.into_iter();
     let table = bound.fold(table, |table, most| table.max_space_amplification(most));
     let table = args.values_apart.into_iter().fold(table, |table, bytes| table.values_apart(bytes));

@@ -1,6 +1,6 @@
 //! Whether a new table can have what is asked for, and whether it is what an older one has.
 
-use forebay_base::{Error, Result};
+use forebay_base::{Error, PrefixFilter, Result};
 use forebay_layouts::{RuleName, TableOptions, TableRule};
 
 use super::TableBuilder;
@@ -108,6 +108,8 @@ impl<K> TableBuilder<K> {
         differs("values_apart", self.asked.apart_bytes_min.map(|v| v.to_string()), apart)?;
         let bits = kept.filter_bits_per_key.to_string();
         differs("filter_bits_per_key", self.asked.filter_bits_per_key.map(|v| v.to_string()), bits)?;
+        let text = |prefixes: Option<PrefixFilter>| prefixes.map_or("none".into(), |some| some.to_string());
+        differs("prefix_filter", self.asked.prefix_filter.map(text), text(kept.prefix_filter))?;
         differs("codec", self.asked.codec.map(|v| format!("{v:?}")), format!("{:?}", kept.codec))
     }
 }

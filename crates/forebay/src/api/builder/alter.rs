@@ -14,7 +14,8 @@ impl<K> TableBuilder<K> {
     /// go on; what is written from then on goes by the new options, and what there is once merges come to it: a
     /// node or a run that nothing is added to stays as it is. A crash leaves all old options or all new ones.
     ///
-    /// [`f64::INFINITY`] takes away a bound on space amplification, and [`Duration::MAX`] a reclaim interval. A bound below
+    /// [`f64::INFINITY`] takes away a bound on space amplification, [`Duration::MAX`] a reclaim interval, and `None` a
+    /// prefix filter. A bound below
     /// what the table takes has its writers wait until merges have come down to it: compact first. A reclaim interval
     /// that comes so counts for lists and for the log as it is written from then on: not for files of values that other
     /// tables keep apart, nor for a log segment that is about to be used again. Entries get a new time to live where
@@ -68,6 +69,7 @@ impl AskedOptions {
         TableOptions {
             layout: self.layout.unwrap_or(before.layout),
             filter_bits_per_key: self.filter_bits_per_key.unwrap_or(before.filter_bits_per_key),
+            prefix_filter: self.prefix_filter.unwrap_or(before.prefix_filter),
             codec: self.codec.unwrap_or(before.codec),
             max_space_amplification: most.unwrap_or(before.max_space_amplification),
             reclaim_interval: interval.unwrap_or(before.reclaim_interval),

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use forebay_base::codec::Codec;
-use forebay_base::{Combine, Error, Result};
+use forebay_base::{Combine, Error, PrefixFilter, Result};
 use forebay_buffer_tree::TreeOptions;
 use forebay_env::yield_point;
 use forebay_layouts::{Filter, Keep, Layout, RuleName, TableOptions};
@@ -54,6 +54,8 @@ struct AskedOptions {
     lists_max: Option<usize>,
     repeats_max: Option<f64>,
     filter_bits_per_key: Option<u32>,
+    /// If anything is said of it: one, or none.
+    prefix_filter: Option<Option<PrefixFilter>>,
     codec: Option<Codec>,
     max_space_amplification: Option<f64>,
     reclaim_interval: Option<Duration>,
@@ -100,7 +102,7 @@ impl TableBuilder {
 
     /// For a table with the options and the rule of another one.
     pub(crate) fn like(engine: &Arc<Engine>, table: &TableState) -> Self {
-        let TableOptions { layout, filter_bits_per_key, codec, tree, .. } = table.options;
+        let TableOptions { layout, filter_bits_per_key, prefix_filter, codec, tree, .. } = table.options;
         let TableOptions { max_space_amplification, reclaim_interval, time_to_live, apart_bytes_min, .. } =
             table.options;
         let asked = AskedOptions {
@@ -111,6 +113,7 @@ impl TableBuilder {
             lists_max: Some(tree.lists_max),
             repeats_max: Some(tree.repeats_max),
             filter_bits_per_key: Some(filter_bits_per_key),
+            prefix_filter: Some(prefix_filter),
             codec: Some(codec),
             max_space_amplification,
             reclaim_interval,
@@ -238,6 +241,33 @@ impl<K> TableBuilder<K> {
     /// (section 3.4).
     pub fn filter_bits_per_key(mut self, bits: u32) -> Self {
         self.asked.filter_bits_per_key = Some(bits);
+        self
+    }
+
+    /// Has filters of lists know the first bytes of keys, too, by a [`PrefixFilter`]; `None`, the default, for no such
+    /// thing. A scan of one key prefix, or of a part of it, then reads only those lists that have keys of it, and seldom
+    /// another one: [`OrderedTable::prefix`](crate::OrderedTable::prefix), and `range` where all keys between both ends
+    /// begin so. It pays where a path has many lists and few of them have the key prefix.
+    ///
+    /// Keys and key prefixes share [`filter_bits_per_key`](Self::filter_bits_per_key), so filters get no larger: with ten
+    /// keys to a key prefix 14 bits come to 12.7 for each of both, with one to 7. Where key prefixes are nearly as many as
+    /// keys, give more. For layouts in key order; trees of layout `jungle` have none, and their level 0 has.
+    ///
+    /// [`alter`](Self::alter) changes it: lists that are there keep what they know until they are merged.
+    ///
+    /// ```
+    /// # let env = forebay::env::Env::simulated(forebay::env::fs::MemoryFs::new(), 1);
+    /// # use forebay::{Database, Layout, Options, PrefixFilter};
+    /// # let db = Database::open("/db", Options::default().env(env))?;
+    /// let events = db.table("events").layout(Layout::tiering(10));
+    /// let events = events.prefix_filter(PrefixFilter::Until(b'/')).open_ordered()?;
+    /// events.put("ada/2026-11-26", "login")?;
+    /// assert_eq!(events.prefix("ada/")?.count(), 1);
+    /// assert_eq!(events.prefix("bob/")?.count(), 0);
+    /// # Ok::<(), forebay::Error>(())
+    /// ```
+    pub fn prefix_filter(mut self, prefixes: impl Into<Option<PrefixFilter>>) -> Self {
+        self.asked.prefix_filter = Some(prefixes.into());
         self
     }
 
@@ -373,6 +403,7 @@ impl<K> TableBuilder<K> {
         TableOptions {
             layout,
             filter_bits_per_key: self.asked.filter_bits_per_key.unwrap_or(usual.filter_bits_per_key),
+            prefix_filter: self.asked.prefix_filter.unwrap_or(usual.prefix_filter),
             codec: self.asked.codec.unwrap_or(usual.codec),
             max_space_amplification: self.asked.max_space_amplification,
             reclaim_interval: self.asked.reclaim_interval,

@@ -20,7 +20,7 @@ use forebay_store::log::Durability;
 use super::marks::{Marks, Rolling};
 use super::{MARKS, Parts, Window, Windows};
 use crate::api::database::drop_numbered;
-use crate::api::table::range_of;
+use crate::api::key_bounds::range_of;
 use crate::context::refuse_guests;
 use crate::{Batch, Scan};
 

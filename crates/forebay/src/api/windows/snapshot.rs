@@ -14,7 +14,7 @@ use super::scan::Merge;
 use super::{Windows, WindowsScan};
 use crate::Scan;
 use crate::api::KeyBounds;
-use crate::api::table::{prefix_range, range_of};
+use crate::api::key_bounds::{prefix_range, range_of};
 use crate::read;
 use crate::versions::View;
 

@@ -69,7 +69,7 @@ pub(crate) type Entry = (Vec<u8>, Vec<u8>);
 /// ```
 pub struct Cursor {
     /// Kept so that the files of the view outlive the database's handle.
-    _versions: Arc<Versions>,
+    versions: Arc<Versions>,
     view: View,
     hidden: Hidden,
     table: Arc<TableState>,
@@ -131,8 +131,9 @@ impl Cursor {
     ) -> Result<Self> {
         let table = Arc::clone(view.table(table)?);
         let rule = table.rule()?.clone();
+        let shows = if view.reading.keys_only { Shows::Keys } else { Shows::Entries };
         Ok(Self {
-            _versions: Arc::clone(versions),
+            versions: Arc::clone(versions),
             hidden: Hidden::of(&view, table.id),
             ttl: Ttl::of(&versions.context, &view, &table),
             view,
@@ -150,7 +151,7 @@ impl Cursor {
             key: Vec::new(),
             fold: Fold::default(),
             folded: 0,
-            shows: Shows::Entries,
+            shows,
             noted: None,
             failed: None,
         })
@@ -159,7 +160,10 @@ impl Cursor {
     /// The entry here, if there is one.
     #[inline]
     pub fn entry(&self) -> Option<(&[u8], &[u8])> {
-        self.stored().map(|(key, stored)| (key, self.ttl.user_value(stored)))
+        self.stored().map(|(key, stored)| match self.shows {
+            Shows::Entries => (key, self.ttl.user_value(stored)),
+            Shows::Keys => (key, &[][..]),
+        })
     }
 
     /// Whether this cursor, walking in a direction, has come to where another one stands, or beyond.

@@ -1,12 +1,16 @@
 //! The sources of a cursor, one stretch of the table at a time: found, sent to a place, followed by the next.
 
+use forebay_base::limits::STEP_BYTES;
 use forebay_base::merge::{Direction, LoserTree};
 use forebay_base::{Bound, Kind, Record, Result};
 use forebay_layouts::{self as layouts, Stretch};
-use forebay_store::BufferCursor;
 use forebay_store::list::Pace;
+use forebay_store::{BufferCursor, Owner};
 
 use super::Cursor;
+
+/// Pieces of all lists that were asked for at a length take this part of the memory limit at most.
+const READ_AHEAD_PART: u64 = 16;
 
 /// What a stretch is merged of.
 pub(super) enum Source {
@@ -115,6 +119,7 @@ impl Cursor {
         pace: Pace,
     ) -> Result<()> {
         self.direction = direction;
+        let pace = self.asked_pace(pace);
         let Some(merge) = &mut self.merge else { return Ok(()) };
         let sent = merge.restart(direction, |sources| {
             let files = sources.iter_mut().filter_map(|source| match source {
@@ -129,6 +134,22 @@ impl Cursor {
         // Once for all of them: walks over many lists begin often, and pages that follow are about as long.
         self.standing.resize(merge.sources().iter().map(Source::memory_bytes).sum::<usize>() as u64);
         sent
+    }
+
+    /// How it reads: as it was asked to, and else as it has come to.
+    fn asked_pace(&self, pace: Pace) -> Pace {
+        let asked = self.view.reading;
+        let ahead = asked.read_ahead_bytes.filter(|_| {
+            let memory = &self.versions.context.metrics.memory;
+            !memory.exceeds(Owner::Scanning, READ_AHEAD_PART)
+        });
+        let pace = ahead.map_or(pace, |bytes| {
+            let sources = self.merge.iter().flat_map(|merge| merge.sources());
+            let files = sources.filter(|source| matches!(source, Source::File(_))).count().max(1) as u64;
+            let share_bytes = self.versions.context.limit.bytes() / READ_AHEAD_PART / files;
+            Pace::steady(bytes.min(share_bytes).min(STEP_BYTES as u64) as usize)
+        });
+        pace.caching(asked.caching)
     }
 
     /// Enters the next stretch, where its walk begins, and reads it as it has come to read this one. Says whether

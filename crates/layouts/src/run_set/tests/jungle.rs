@@ -29,6 +29,7 @@ impl Load {
         let options = ListOptions {
             order: Order::Lexical,
             filter_bits_per_key: 10,
+            prefix_filter: None,
             codec: Codec::None,
             apart_bytes_min: None,
         };

@@ -15,7 +15,7 @@ mod span;
 mod tests;
 
 use forebay_base::wire::Reader;
-use forebay_base::{Order, Range as KeyRange, sometimes};
+use forebay_base::{Order, PrefixFilter, Range as KeyRange, planted, sometimes};
 use forebay_env::sync::atomic::AtomicU64;
 
 pub use allowance::{Allowance, FilterDemand, FilterKind, FilterLevel};
@@ -26,28 +26,38 @@ use gather::Gathering;
 pub use growing::{GrowingFilter, Mark};
 use shape::{STEPS, Shape};
 
+use super::store::ListOptions;
+
 /// What fingerprints on their way may take for what is kept aside.
 pub(crate) const EARLY_BYTES: u64 = 8 * gather::EARLY as u64;
+
+/// How its bytes begin.
+const KIND_NONE: u8 = 0;
+const KIND_BLOCKS: u8 = 1;
+const KIND_FINGERPRINTS: u8 = 2;
+/// Of blocks that know key prefixes, too.
+const KIND_PREFIXES: u8 = 3;
 
 /// A filter on its way.
 #[derive(Debug)]
 pub(crate) enum FilterWriter {
-    Blocks(Blocks),
+    Blocks(Blocks, Option<PrefixFilter>),
     Fingerprints(Gathering),
 }
 
 /// A list's filter.
 #[derive(Debug)]
 pub(crate) enum Filter {
-    /// Of a list in another order than that of the hashes.
-    Blocks(Blocks),
+    /// Of a list in another order than that of the hashes: of keys and, in key order, of these key prefixes of theirs.
+    Blocks(Blocks, Option<PrefixFilter>),
     /// Of a list in the order of the hashes.
     Fingerprints(Fingerprints),
 }
 
 impl FilterWriter {
     /// For up to about `keys` keys inside the range of a list in this order. `None` where there is to be none.
-    pub(crate) fn new(order: Order, range: &KeyRange, keys: u64, bits_per_key: u32) -> Option<Self> {
+    pub(crate) fn new(options: &ListOptions, range: &KeyRange, keys: u64) -> Option<Self> {
+        let ListOptions { order, filter_bits_per_key: bits_per_key, prefix_filter, .. } = *options;
         if bits_per_key == 0 {
             return None;
         }
@@ -58,7 +68,10 @@ impl FilterWriter {
         let gathering = order.is_uniform().then(hashed).flatten();
         Some(match gathering {
             Some(gathering) => Self::Fingerprints(gathering),
-            None => Self::Blocks(Blocks::new(keys, bits_per_key, 0, u64::MAX)),
+            None => {
+                let prefix_filter = prefix_filter.filter(|_| order.is_lexical());
+                Self::Blocks(Blocks::new(keys, bits_per_key, 0, u64::MAX), prefix_filter)
+            }
         })
     }
 
@@ -67,11 +80,19 @@ impl FilterWriter {
         matches!(self, Self::Fingerprints(_))
     }
 
-    /// Adds the filter hash of the next key of the list.
+    /// Adds the next key of the list, whose filter hash this is.
     #[inline]
-    pub(crate) fn add(&mut self, hash: u64) {
+    pub(crate) fn add(&mut self, key: &[u8], hash: u64) {
         match self {
-            Self::Blocks(blocks) => blocks.add(hash),
+            Self::Blocks(blocks, None) => blocks.add(hash),
+            Self::Blocks(blocks, Some(prefixes)) => {
+                blocks.add(hash);
+                // Mostly that of the key before, whose bits are there.
+                let known = prefixes
+                    .hash(key)
+                    .filter(|_| !planted::is("key-prefix-not-added") || !hash.is_multiple_of(4));
+                known.into_iter().for_each(|hash| blocks.add(hash));
+            }
             Self::Fingerprints(gathering) => gathering.add(hash),
         }
     }
@@ -79,7 +100,9 @@ impl FilterWriter {
     /// The filter of the `keys` keys that were added. `None` where they are more than it can number.
     pub(crate) fn finish(self, keys: u64, bits_per_key: u32) -> Option<Filter> {
         match self {
-            Self::Blocks(blocks) => Some(Filter::Blocks(blocks.finish(keys, bits_per_key))),
+            Self::Blocks(blocks, prefixes) => {
+                Some(Filter::Blocks(blocks.finish(keys, bits_per_key), prefixes))
+            }
             Self::Fingerprints(gathering) => gathering.finish().map(Filter::Fingerprints),
         }
     }
@@ -89,15 +112,23 @@ impl Filter {
     /// Whether the list may have a key of this filter hash.
     pub(crate) fn may_contain(&self, hash: u64) -> bool {
         match self {
-            Self::Blocks(blocks) => blocks.may_contain(hash),
+            Self::Blocks(blocks, _) => blocks.may_contain(hash),
             Self::Fingerprints(fingerprints) => !fingerprints.find(hash).is_empty(),
+        }
+    }
+
+    /// Which key prefixes it knows, if it does.
+    pub(crate) fn prefixes(&self) -> Option<PrefixFilter> {
+        match self {
+            Self::Blocks(_, prefixes) => *prefixes,
+            Self::Fingerprints(_) => None,
         }
     }
 
     /// The ranks of hashes, where it knows them.
     pub(crate) fn ranks(&self) -> Option<&Fingerprints> {
         match self {
-            Self::Blocks(_) => None,
+            Self::Blocks(..) => None,
             Self::Fingerprints(fingerprints) => Some(fingerprints),
         }
     }
@@ -107,8 +138,8 @@ impl Filter {
     /// Lookups go on meanwhile. Returns how many bytes that gave back.
     pub(crate) fn thin(&self, allowed: Allowance, keys: u64) -> usize {
         match self {
-            Self::Blocks(blocks) if allowed == Allowance::NONE => blocks.forget(),
-            Self::Blocks(blocks) => {
+            Self::Blocks(blocks, _) if allowed == Allowance::NONE => blocks.forget(),
+            Self::Blocks(blocks, _) => {
                 let halves = |bits: &f64| (*bits >= 2.0 * blocks::BITS_MIN as f64).then_some(bits / 2.0);
                 let steps: Vec<f64> =
                     std::iter::successors(Some(blocks.bits_per_key(keys)), halves).collect();
@@ -123,7 +154,7 @@ impl Filter {
         let allowed = if sometimes!(1 in 4) { Allowance::bits((keys % 8) as f64) } else { allowed };
         if self.thin(allowed, keys) > 0 {
             match &mut self {
-                Self::Blocks(blocks) => blocks.fit(),
+                Self::Blocks(blocks, _) => blocks.fit(),
                 Self::Fingerprints(fingerprints) => fingerprints.fit(),
             }
         }
@@ -133,7 +164,7 @@ impl Filter {
     /// Memory held, in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
         match self {
-            Self::Blocks(blocks) => blocks.memory_bytes(),
+            Self::Blocks(blocks, _) => blocks.memory_bytes(),
             Self::Fingerprints(fingerprints) => fingerprints.memory_bytes(),
         }
     }
@@ -163,13 +194,14 @@ impl Filter {
     /// Appends the filter's bytes but for its [words](Self::words): its kind, and then its own.
     pub(crate) fn encode_head(filter: Option<&Self>, out: &mut Vec<u8>) {
         match filter {
-            None => out.push(0),
-            Some(Self::Blocks(blocks)) => {
-                out.push(1);
+            None => out.push(KIND_NONE),
+            Some(Self::Blocks(blocks, prefixes)) => {
+                out.push(if prefixes.is_none() { KIND_BLOCKS } else { KIND_PREFIXES });
+                prefixes.iter().for_each(|prefixes| prefixes.encode(out));
                 blocks.encode_head(out);
             }
             Some(Self::Fingerprints(fingerprints)) => {
-                out.push(2);
+                out.push(KIND_FINGERPRINTS);
                 fingerprints.encode_head(out);
             }
         }
@@ -178,7 +210,7 @@ impl Filter {
     /// The words that its bytes end with: most of them.
     pub(crate) fn words(&self) -> &[AtomicU64] {
         match self {
-            Self::Blocks(blocks) => blocks.block_words(),
+            Self::Blocks(blocks, _) => blocks.block_words(),
             Self::Fingerprints(fingerprints) => fingerprints.line_words(),
         }
     }
@@ -186,9 +218,13 @@ impl Filter {
     /// Reads a filter, or that there is none.
     pub(crate) fn decode(from: &mut Reader<'_>) -> Option<Option<Self>> {
         Some(match from.u8()? {
-            0 => None,
-            1 => Some(Self::Blocks(Blocks::decode(from)?)),
-            2 => Some(Self::Fingerprints(Fingerprints::decode(from)?)),
+            KIND_NONE => None,
+            KIND_BLOCKS => Some(Self::Blocks(Blocks::decode(from)?, None)),
+            KIND_PREFIXES => {
+                let prefixes = PrefixFilter::decode(from)?;
+                Some(Self::Blocks(Blocks::decode(from)?, Some(prefixes)))
+            }
+            KIND_FINGERPRINTS => Some(Self::Fingerprints(Fingerprints::decode(from)?)),
             _ => return None,
         })
     }

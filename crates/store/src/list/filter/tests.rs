@@ -94,7 +94,7 @@ fn thinning_gives_memory_back_and_denies_nothing() {
         (1, 1.0),
     ];
     let filter = Filter::Fingerprints(fingerprints(&hashes, hashes.len() as u64, 12, low, high));
-    let blocks = Filter::Blocks(blocks_of(&hashes, hashes.len() as u64, 12, low, high));
+    let blocks = Filter::Blocks(blocks_of(&hashes, hashes.len() as u64, 12, low, high), None);
     for (bits, most) in expected {
         filter.thin(Allowance::bits(bits as f64), hashes.len() as u64);
         let held = filter.memory_bytes() as f64 * 8.0 / hashes.len() as f64;
@@ -137,7 +137,7 @@ fn blocks_stay_in_bounds_for_any_span_and_fold() {
     for (low, high) in SPANS {
         let hashes = hashes(50_000, low, high, 3);
         for expected in [50_000, 70_000, 400_000] {
-            let filter = Filter::Blocks(blocks_of(&hashes, expected, 12, low, high));
+            let filter = Filter::Blocks(blocks_of(&hashes, expected, 12, low, high), None);
             assert!(hashes.iter().all(|&hash| filter.may_contain(hash)), "no key is ever denied");
             let bits = filter.memory_bytes() as f64 * 8.0 / hashes.len() as f64;
             assert!((11.9..24.5).contains(&bits), "{bits} bits a key at {low}..{high} for {expected}");
@@ -217,7 +217,7 @@ proptest! {
         let hashes = hashes(count, 0, u64::MAX, count);
         let filter = match hashed {
             true => Filter::Fingerprints(fingerprints(&hashes, count, 12, 0, u64::MAX)),
-            false => Filter::Blocks(blocks_of(&hashes, count, 12, 0, u64::MAX)),
+            false => Filter::Blocks(blocks_of(&hashes, count, 12, 0, u64::MAX), None),
         };
         let mut bytes = encoded(&filter);
         prop_assert!(decoded(&bytes[..cut.index(bytes.len())]).is_none());

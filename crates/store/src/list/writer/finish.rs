@@ -13,7 +13,7 @@ use forebay_env::sync::atomic::Ordering;
 use super::ListWriter;
 use crate::list::file::{Body, ListFile};
 use crate::list::filter::{Filter, FilterWriter};
-use crate::list::footer::Footer;
+use crate::list::footer::{Extras, Footer};
 use crate::list::index::{PageIndex, Starts};
 use crate::list::store::{FileKind, FileMeta};
 
@@ -36,6 +36,10 @@ impl ListWriter {
         let pages_bytes = self.output.bytes();
         let (meta_bytes, meta_sum) = self.emit_meta(filter.as_ref())?;
         let footer_at = self.output.bytes();
+        let extras = Extras {
+            has_pointers: self.values.as_ref().is_some_and(|values| values.any()),
+            knows_prefixes: filter.as_ref().and_then(Filter::prefixes).is_some(),
+        };
         let footer = Footer {
             records: self.records,
             tombstones: self.tombstones,
@@ -46,7 +50,7 @@ impl ListWriter {
             is_lexical: self.store.options.order.is_lexical(),
             shape: self.shape,
             expiries: self.expiries,
-            has_pointers: self.values.as_ref().is_some_and(|values| values.any()),
+            version: extras.version(self.shape),
         };
         let block = footer.encode(self.id, footer_at);
         self.output.emit(&block)?;

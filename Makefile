@@ -15,10 +15,14 @@ RIVALS_PACKAGES := libkyotocabinet-dev libclang-dev liburing-dev libsparsehash-d
 RIVALS_VENV := bench/rivals/target/venv
 RIVALS_WHEELS := bench/rivals/groups/python/requirements.txt
 
+PYTHON ?= python3
+PYTHON_VENV := target/python
+PYTEST ?=
+
 INSTALL_ROOT ?=
 PREFIX ?= /usr/local
 
-.PHONY: help install install-c sanitize-c demo answers test simulate fuzz planted invariants miri shuttle audit packages torture figures data wheels rivals format lint
+.PHONY: help install install-c sanitize-c demo answers test python-test simulate fuzz planted invariants miri shuttle audit packages torture figures data wheels rivals format lint
 
 help:
 	@echo 'make demo              load real text, read it back, verify it, and report rates and amplifications'
@@ -33,6 +37,7 @@ help:
 	@echo 'make install-c         build and install what programs in C need, below PREFIX=/usr/local'
 	@echo 'make sanitize-c        the C face under the sanitizers of a C compiler'
 	@echo 'make answers           every function over random tables in files of every kind, held against DuckDB: SEEDS=300 from SEED=1 on'
+	@echo 'make python-test       build the Python package into an environment of its own, and test it (PYTEST=ARGUMENTS for pytest)'
 	@echo 'make torture           kills, readers, power cuts, full disks and faults on this machine: ROUNDS=20 of each for each layout'
 	@echo 'make simulate          the whole engine on a disk that loses power, and threads: SEEDS=300 histories from SEED=1 on'
 	@echo 'make fuzz              every structure against a model, every format damaged: SEEDS=300 of each from SEED=1 on; ONLY=NAME for one'
@@ -139,14 +144,33 @@ audit:
 	$(CARGO) deny check
 
 # What is not for users.
-PRIVATE := forebay-c forebay-testkit forebay-sim forebay-fuzz forebay-torture forebay-campaign xtask
+PRIVATE := forebay-c forebay-python forebay-testkit forebay-sim forebay-fuzz forebay-torture forebay-campaign xtask
 packages:
 	$(CARGO) package --workspace $(PRIVATE:%=--exclude %) --target-dir target/packages
 
 test: format lint
 	$(CARGO) test --workspace
+	@if $(PYTHON) -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; \
+	    then if $(MAKE) --no-print-directory $(PYTHON_VENV); then $(MAKE) --no-print-directory python-test; \
+	        else echo 'skipped: the Python package, as what its tests need could not be installed' >&2; fi; \
+	    else echo 'skipped: the Python package, as there is no Python 3.11 or later with venv (PYTHON=)' >&2; fi
+
+# An environment that nothing else uses.
+$(PYTHON_VENV): python/tests/requirements.txt
+	$(PYTHON) -m venv $@
+	$@/bin/pip install --quiet --disable-pip-version-check --requirement $<
+	@touch $@
+
+# Built by Maturin.
+python-test: $(PYTHON_VENV)
+	VIRTUAL_ENV='$(abspath $(PYTHON_VENV))' PATH='$(abspath $(PYTHON_VENV))/bin':"$$PATH" \
+	    $(PYTHON_VENV)/bin/maturin develop --locked --quiet
+	$(PYTHON_VENV)/bin/pytest --quiet $(PYTEST)
+	$(PYTHON_VENV)/bin/mypy python/forebay python/tests
+	$(PYTHON_VENV)/bin/python -m mypy.stubtest forebay._forebay --mypy-config-file pyproject.toml
 
 # A toolchain without rustfmt or clippy fetches it; where that fails too, the step is passed over aloud.
+# The Python package is checked as for any Python, whichever there is.
 format:
 	@if $(CARGO) fmt --version >/dev/null 2>&1 || rustup component add rustfmt; then \
 	    echo '$(CARGO) fmt --all --check'; $(CARGO) fmt --all --check; \
@@ -155,5 +179,5 @@ format:
 lint:
 	@if $(CARGO) clippy --version >/dev/null 2>&1 || rustup component add clippy; then \
 	    echo '$(CARGO) clippy --workspace --all-targets -- -D warnings'; \
-	    $(CARGO) clippy --workspace --all-targets -- -D warnings; \
+	    PYO3_NO_PYTHON=1 $(CARGO) clippy --workspace --all-targets -- -D warnings; \
 	else echo 'skipped: clippy is not installed' >&2; fi

@@ -12,7 +12,7 @@ pub struct Source {
     pub text: String,
 }
 
-const EXTENSIONS: [&str; 9] = ["rs", "c", "h", "md", "toml", "sh", "txt", "map", "yml"];
+const EXTENSIONS: [&str; 11] = ["rs", "c", "h", "md", "toml", "sh", "txt", "map", "yml", "py", "pyi"];
 const NAMES: [&str; 3] = ["Makefile", "run", ".gitignore"];
 
 /// Reads every checked file under `root`, in the order of their paths.

@@ -1,19 +1,18 @@
 //! [`RecordBatchAggregator`]: group-by of record batches.
 
 use std::fmt;
+use std::sync::OnceLock;
 
 use arrow_array::RecordBatch;
-use arrow_schema::{DataType, Schema};
-use forebay_base::limits::KEY_BYTES_MAX;
-use forebay_base::{Error, Result};
+use arrow_schema::Schema;
+use forebay_base::Result;
 
 use super::batches::{RecordBatches, Wanted};
-use super::column::{Column, Form, empty, lanes};
+use super::column::Form;
 use super::dictionaries::Dictionaries;
-use super::schema::{PartialSchema, blamed, field};
-use crate::aggregate::Aggregate;
+use super::input::{Input, refusal};
+use super::schema::PartialSchema;
 use crate::aggregator::Aggregator;
-use crate::columns::{Lane, Rows};
 use crate::composite::Composite;
 use crate::compressed::{AggregatorOptions, CompressedAggregator};
 use forebay_env::sync::Arc;
@@ -49,32 +48,10 @@ use forebay_env::sync::Arc;
 /// ```
 pub struct RecordBatchAggregator {
     schema: PartialSchema,
-    groups: CompressedAggregator<Arc<Composite>>,
-    /// What batches have; none where there are only those of states.
-    input: Option<Input>,
+    groups: Arc<CompressedAggregator<Arc<Composite>>>,
+    /// What batches have, once that is known: there may be only those of states.
+    input: OnceLock<Input>,
     dictionaries: Dictionaries,
-}
-
-/// The columns of batches that are looked at.
-struct Input {
-    keys: Vec<Asked>,
-    columns: Vec<Asked>,
-}
-
-/// A column by its name, and its type.
-struct Asked(String, DataType);
-
-impl Asked {
-    fn of<S: AsRef<str>>(schema: &Schema, names: &[S]) -> Result<Vec<Self>> {
-        let asked = |name: &S| {
-            let field = field(schema, name.as_ref())?;
-            let column = empty(field.data_type())
-                .and_then(|none| Column::of(&none, Form::Shown, &Dictionaries::default()));
-            column.map_err(|error| blamed(field, &error))?;
-            Ok(Self(field.name().clone(), field.data_type().clone()))
-        };
-        names.iter().map(asked).collect()
-    }
 }
 
 impl RecordBatchAggregator {
@@ -90,17 +67,18 @@ impl RecordBatchAggregator {
         options: AggregatorOptions,
     ) -> Result<Self> {
         let partial = PartialSchema::new(schema, by, functions)?;
-        let input = Input { keys: Asked::of(schema, by)?, columns: Asked::of(schema, partial.columns())? };
-        Self::made(partial, Some(input), options)
+        let input = Input::of(schema, by, &partial)?;
+        Self::made(partial, OnceLock::from(input), options)
     }
 
-    /// An aggregator of partial states only, with batches of this schema.
+    /// An aggregator for partial states, with batches of this schema. It takes rows, too: the first batch of them says of
+    /// which types the columns are that are not in the key.
     pub fn of_partials(schema: &Schema, options: AggregatorOptions) -> Result<Self> {
-        Self::made(PartialSchema::of(schema)?, None, options)
+        Self::made(PartialSchema::of(schema)?, OnceLock::new(), options)
     }
 
-    fn made(schema: PartialSchema, input: Option<Input>, options: AggregatorOptions) -> Result<Self> {
-        let groups = CompressedAggregator::new(Arc::clone(schema.function()), options)?;
+    fn made(schema: PartialSchema, input: OnceLock<Input>, options: AggregatorOptions) -> Result<Self> {
+        let groups = Arc::new(CompressedAggregator::new(Arc::clone(schema.function()), options)?);
         Ok(Self { schema, groups, input, dictionaries: Dictionaries::default() })
     }
 
@@ -112,42 +90,33 @@ impl RecordBatchAggregator {
     /// Adds the rows of a batch, from any thread. Where a function does not take a value, or a key is too long, the error
     /// names the first such row, counted from 1; all others are added.
     pub fn add_batch(&self, batch: &RecordBatch) -> Result<()> {
-        let input = self.input.as_ref().ok_or_else(|| {
-            Error::invalid("an aggregator of partial states takes no rows; make one of the rows' schema")
-        })?;
-        let columns = |asked: &[Asked], form| {
-            let column = |Asked(name, kind): &Asked| {
-                let schema = batch.schema();
-                let field = field(&schema, name)?;
-                let found = batch.column_by_name(name).filter(|array| array.data_type() == kind);
-                let array = found.ok_or_else(|| {
-                    let told = format!("its values are {}, where {kind} is expected", field.data_type());
-                    blamed(field, &Error::invalid(told))
-                })?;
-                Column::of(array, form, &self.dictionaries).map_err(|error| blamed(field, &error))
-            };
-            asked.iter().map(column).collect::<Result<Vec<_>>>()
-        };
-        let (keys, columns) = (columns(&input.keys, Form::Exact)?, columns(&input.columns, Form::Shown)?);
-        let (keys, mut columns) = (lanes(&keys)?, lanes(&columns)?);
-        // Rows without columns are rows, too.
-        columns.push(Lane::nulls(batch.num_rows()));
-        let rows = Rows::with_keys(keys, columns)?;
-        let mut refused = Vec::new();
-        self.groups.add_rows(&rows, &mut refused)?;
-        refused.first().map_or(Ok(()), |at| Err(self.refusal(&rows, *at as usize)))
+        self.add_part(batch, 0)
     }
 
-    /// Why a row was refused.
-    fn refusal(&self, rows: &Rows<'_>, at: usize) -> Error {
-        let (mut row, mut key) = (Vec::new(), Vec::new());
-        rows.row(at, &mut row);
-        rows.write_key(at, &mut key);
-        let reason = match self.schema.function().lift(&row, &mut Vec::new()) {
-            Err(error) => error.to_string(),
-            Ok(()) => format!("a key of {} bytes; {KEY_BYTES_MAX} at most", key.len()),
+    /// The same of a part of a batch, before which so many rows of it stand: the error counts those, too.
+    pub fn add_part(&self, batch: &RecordBatch, rows_before: usize) -> Result<()> {
+        let input = match self.input.get() {
+            Some(input) => input,
+            None => {
+                let schema = batch.schema();
+                let keys: Vec<&str> = self.schema.keys().iter().map(|key| &key.name()[..]).collect();
+                let input = Input::of(&schema, &keys, &self.schema)?;
+                self.schema.check_keys(&schema)?;
+                self.input.get_or_init(|| input)
+            }
         };
-        Error::invalid(format!("row {}: {reason}", at + 1))
+        input.with_rows(batch, &self.dictionaries, |rows| {
+            let mut refused = Vec::new();
+            self.groups.add_rows(rows, &mut refused)?;
+            let Some(at) = refused.first() else { return Ok(()) };
+            Err(refusal(self.schema.function(), rows, *at as usize, rows_before))
+        })
+    }
+
+    /// The state of a group, by its [group key](crate::group_key): those that
+    /// [`PartialSchema::keys_of`] shows.
+    pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        Aggregator::get(&*self.groups, key)
     }
 
     /// Merges the states of a batch that another aggregator of these groups gave, from any thread. None is merged of a
@@ -158,13 +127,13 @@ impl RecordBatchAggregator {
 
     /// All groups with their states, batch by batch, each group once; [`PartialSchema::schema`] is their schema. More may
     /// be added meanwhile and afterwards.
-    pub fn partials(&self) -> Result<RecordBatches<'_>> {
-        Ok(RecordBatches::new(self.groups.walk()?, &self.schema, Wanted::States))
+    pub fn partials(&self) -> Result<RecordBatches> {
+        RecordBatches::new(&self.groups, &self.schema, Wanted::States)
     }
 
     /// The same with what the functions answer; [`PartialSchema::answers`] is the schema.
-    pub fn answers(&self) -> Result<RecordBatches<'_>> {
-        Ok(RecordBatches::new(self.groups.walk()?, &self.schema, Wanted::Answers))
+    pub fn answers(&self) -> Result<RecordBatches> {
+        RecordBatches::new(&self.groups, &self.schema, Wanted::Answers)
     }
 
     /// How many bytes of memory it takes now.

@@ -14,20 +14,34 @@ use super::restore::restored;
 use super::schema::{PartialSchema, blamed};
 use crate::aggregate::Aggregate;
 use crate::composite::Composite;
-use crate::compressed::GroupWalk;
+use crate::compressed::{CompressedAggregator, GroupWalk};
 use crate::grouping::group_key;
 
-/// A batch is full with so many groups, or once their texts and states take this much.
+/// A batch is full with so many groups by default, or once their texts and states take this much, or a batch of longer
+/// ones this much for each.
 const ROWS_MAX: usize = 8192;
 const BYTES_MAX: usize = 1 << 20;
+const ROW_BYTES_MAX: usize = BYTES_MAX / ROWS_MAX;
 
-/// Makes record batches of partial states, of groups that are shown one by one.
+/// Makes record batches of partial states, or of answers, of groups that are shown one by one.
 pub struct PartialBatches(Builder);
 
 impl PartialBatches {
     /// Batches of this schema.
     pub fn new(schema: &PartialSchema) -> Self {
         Self(Builder::new(schema, Wanted::States))
+    }
+
+    /// Batches of what the functions answer; [`PartialSchema::answers`] is their schema.
+    pub fn of_answers(schema: &PartialSchema) -> Self {
+        Self(Builder::new(schema, Wanted::Answers))
+    }
+
+    /// The most groups of a batch, at least 1; 8,192 by default.
+    #[must_use]
+    pub fn rows_max(mut self, rows: usize) -> Self {
+        self.0.rows_max = rows.max(1);
+        self
     }
 
     /// Adds a group: the [group key](group_key) of its columns, and its state. Returns a batch that it makes full.
@@ -55,6 +69,7 @@ struct Builder {
     keys: Vec<BinaryBuilder>,
     values: Vec<Values>,
     rows: usize,
+    rows_max: usize,
     bytes: usize,
     /// Some columns have a value of a group that others have none of, as it was refused.
     is_torn: bool,
@@ -80,6 +95,7 @@ impl Builder {
             schema: Arc::clone(of),
             function: Arc::clone(schema.function()),
             rows: 0,
+            rows_max: ROWS_MAX,
             bytes: 0,
             is_torn: false,
         }
@@ -117,7 +133,8 @@ impl Builder {
     }
 
     fn is_full(&self) -> bool {
-        self.rows >= ROWS_MAX || self.bytes >= BYTES_MAX
+        let bytes_max = self.rows_max.saturating_mul(ROW_BYTES_MAX).max(BYTES_MAX);
+        self.rows >= self.rows_max || self.bytes >= bytes_max
     }
 
     fn finish(&mut self) -> Result<RecordBatch> {
@@ -142,18 +159,36 @@ impl Builder {
     }
 }
 
-/// The groups of an aggregator as record batches, each group once.
-pub struct RecordBatches<'a> {
-    walk: GroupWalk<'a, Arc<Composite>>,
+/// The groups of an aggregator as record batches, each group once. It lasts as long as it is needed, also where the
+/// aggregator itself is gone.
+pub struct RecordBatches {
+    walk: GroupWalk<Arc<CompressedAggregator<Arc<Composite>>>>,
     builder: Builder,
     ready: VecDeque<RecordBatch>,
     /// The end, or the error that is there instead.
     end: Option<Result<()>>,
 }
 
-impl<'a> RecordBatches<'a> {
-    pub(super) fn new(walk: GroupWalk<'a, Arc<Composite>>, schema: &PartialSchema, wanted: Wanted) -> Self {
-        Self { walk, builder: Builder::new(schema, wanted), ready: VecDeque::new(), end: None }
+impl RecordBatches {
+    pub(super) fn new(
+        groups: &Arc<CompressedAggregator<Arc<Composite>>>,
+        schema: &PartialSchema,
+        wanted: Wanted,
+    ) -> Result<Self> {
+        let walk = GroupWalk::new(Arc::clone(groups))?;
+        Ok(Self { walk, builder: Builder::new(schema, wanted), ready: VecDeque::new(), end: None })
+    }
+
+    /// The most groups of a batch, at least 1; 8,192 by default.
+    #[must_use]
+    pub fn rows_max(mut self, rows: usize) -> Self {
+        self.builder.rows_max = rows.max(1);
+        self
+    }
+
+    /// The schema of all batches.
+    pub fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.builder.schema)
     }
 
     fn advance(&mut self) -> Result<bool> {
@@ -175,7 +210,7 @@ impl<'a> RecordBatches<'a> {
     }
 }
 
-impl Iterator for RecordBatches<'_> {
+impl Iterator for RecordBatches {
     type Item = Result<RecordBatch>;
 
     fn next(&mut self) -> Option<Self::Item> {

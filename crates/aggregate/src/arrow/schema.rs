@@ -10,6 +10,7 @@ use forebay_env::sync::Arc;
 use super::answers::{answer_type, answer_type_of};
 use super::column::{Column, Form, empty, plain_type};
 use super::dictionaries::Dictionaries;
+use super::input::is_like;
 use crate::catalog::parse_function;
 use crate::composite::Composite;
 use crate::names::{columns_of, split_words};
@@ -159,14 +160,20 @@ impl PartialSchema {
     /// An error that names the column unless batches of this other schema have these keys, of the same types, and states
     /// that may be merged with these.
     pub fn check(&self, other: &Schema) -> Result<()> {
+        self.check_keys(other)?;
+        self.check_states(other)
+    }
+
+    /// The same of the keys alone.
+    pub(super) fn check_keys(&self, other: &Schema) -> Result<()> {
         for key in self.keys() {
             let kind = field(other, key.name())?.data_type();
-            if plain_type(kind) != key.data_type() {
+            if !is_like(kind, key.data_type()) {
                 let told = format!("its values are {kind}, where {} is expected", key.data_type());
                 return Err(blamed(key, &Error::invalid(told)));
             }
         }
-        self.check_states(other)
+        Ok(())
     }
 
     /// The same whatever the types of the keys: where people read them only texts count.

@@ -1,5 +1,7 @@
 //! Reading: a key's state is merged of all that was added to it, wherever that is by now.
 
+use std::ops::Deref;
+
 use forebay_base::{Error, Result};
 use forebay_env::sync::{Mutex, MutexGuard};
 use forebay_env::yield_point;
@@ -108,17 +110,9 @@ impl<A: Aggregate> CompressedAggregator<A> {
 
     /// Shows all that was added before, and in part what is added meanwhile. Tells of groups that are lost at the end.
     pub(super) fn show(&self, visit: &mut Visit<'_>) -> Result<()> {
-        let mut walk = self.walk()?;
+        let mut walk = GroupWalk::new(self)?;
         while walk.advance(visit)? {}
         Ok(())
-    }
-
-    /// The same some hundred groups at a time.
-    pub(crate) fn walk(&self) -> Result<GroupWalk<'_, A>> {
-        self.merge_in_memory()?;
-        yield_point("groups are to be shown");
-        let (packer, records) = self.unpacking();
-        Ok(GroupWalk { groups: self, place: Place::default(), packer, records, files: None, is_over: false })
     }
 
     /// Merges what was added before, unless that goes to files to be shown.
@@ -200,9 +194,9 @@ impl<A: Aggregate> CompressedAggregator<A> {
     }
 }
 
-/// See [`CompressedAggregator::walk`].
-pub(crate) struct GroupWalk<'a, A: Aggregate> {
-    groups: &'a CompressedAggregator<A>,
+/// What [`CompressedAggregator::show`] shows, some hundred groups at a time. It has a share of the aggregator, or borrows it.
+pub(crate) struct GroupWalk<G> {
+    groups: G,
     place: Place,
     packer: Packer,
     records: Columns,
@@ -211,7 +205,15 @@ pub(crate) struct GroupWalk<'a, A: Aggregate> {
     is_over: bool,
 }
 
-impl<A: Aggregate> GroupWalk<'_, A> {
+impl<A: Aggregate, G: Deref<Target = CompressedAggregator<A>>> GroupWalk<G> {
+    /// Before the first group.
+    pub(crate) fn new(groups: G) -> Result<Self> {
+        groups.merge_in_memory()?;
+        yield_point("groups are to be shown");
+        let (packer, records) = groups.unpacking();
+        Ok(Self { groups, place: Place::default(), packer, records, files: None, is_over: false })
+    }
+
     /// Shows the next groups; `false` where there are no more. After an error there are none.
     pub(crate) fn advance(&mut self, visit: &mut Visit<'_>) -> Result<bool> {
         if self.is_over {

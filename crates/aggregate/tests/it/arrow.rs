@@ -10,7 +10,10 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::*;
 use arrow_array::*;
 use arrow_schema::{DataType, Field, Schema, TimeUnit};
-use forebay_aggregate::arrow::{Form, PartialReader, PartialSchema, PartialWriter, RecordBatchAggregator};
+use forebay_aggregate::arrow::{
+    Form, PartialBatches, PartialReader, PartialSchema, PartialWriter, RecordBatchAggregator,
+    RecordBatchStates,
+};
 use forebay_aggregate::{
     Aggregate, Aggregator, AggregatorOptions, Composite, FUNCTIONS, HashAggregator, Value, columns_of,
     group_key,
@@ -450,8 +453,14 @@ fn what_cannot_be_grouped_is_refused_with_a_reason() {
     refused(groups.add_batch(&other), &["column `a`", "Int32", "Int64"]);
     refused(groups.add_partials(&batch(vec!["1"])), &["no column `count`"]);
     let states = groups.partials().unwrap().next().unwrap().unwrap();
+    // Rows are added to states of others, too, if their keys are alike.
     let of_partials = RecordBatchAggregator::of_partials(&states.schema(), options()).unwrap();
-    refused(of_partials.add_batch(&batch(vec!["1"])), &["takes no rows"]);
+    refused(of_partials.add_batch(&other), &["column `a`", "Int32", "Int64"]);
+    of_partials.add_partials(&states).unwrap();
+    of_partials.add_batch(&batch(vec!["1"])).unwrap();
+    let answers = of_partials.answers().unwrap().next().unwrap().unwrap();
+    assert_eq!(answers.column(1).as_primitive::<Int64Type>().value(0), 5);
+    refused(of_partials.add_batch(&other), &["column `a`", "Int32", "Int64"]);
     let long = "k".repeat(70_000);
     let by_text = new(&["text"], "count").unwrap();
     refused(by_text.add_batch(&batch(vec!["1", &long])), &["row 2", "a key of 70002 bytes"]);
@@ -598,4 +607,123 @@ fn times_have_as_many_digits_as_their_unit() {
         })
         .unwrap();
     assert_eq!(keys, [group_key::of([Some("1970-01-01T00:00:00.000000001")])]);
+}
+
+/// Each key of a batch, and the state that it has.
+fn states_of(groups: &RecordBatchAggregator, batch: &RecordBatch) -> BTreeMap<Vec<u8>, Vec<u8>> {
+    let mut states = BTreeMap::new();
+    groups
+        .schema()
+        .keys_of(batch, &mut |key| {
+            states.insert(key.to_vec(), groups.get(key)?.expect("its rows were added"));
+            Ok(())
+        })
+        .unwrap();
+    states
+}
+
+/// Where groups are kept elsewhere they are the same, and so are their answers.
+#[test]
+fn states_for_elsewhere_are_those_of_an_aggregator() {
+    let mut rng = Rng::new(23);
+    for keys in [&["text", "day"][..], &["coded", "float", "truth"], &[]] {
+        let batch = rows(&mut rng, 4000);
+        let exact: Vec<String> =
+            functions().into_iter().filter(|(_, exact)| *exact).map(|(text, _)| text).collect();
+        let list = exact.join(",");
+        let groups = RecordBatchAggregator::new(&batch.schema(), keys, &list, options()).unwrap();
+        let mut elsewhere = RecordBatchStates::new(&batch.schema(), keys, &list, 64 << 20).unwrap();
+        for from in (0..4000).step_by(500) {
+            groups.add_batch(&batch.slice(from, 500)).unwrap();
+            elsewhere.add_batch(&batch.slice(from, 500)).unwrap();
+        }
+        assert!(elsewhere.memory_bytes() > 0);
+        let (mut found, mut answers) =
+            (BTreeMap::new(), PartialBatches::of_answers(groups.schema()).rows_max(7));
+        let mut shown_there = Vec::new();
+        elsewhere
+            .take(&mut |key, state| {
+                found.insert(key.to_vec(), state.to_vec());
+                shown_there.extend(answers.push(key, state)?);
+                Ok(())
+            })
+            .unwrap();
+        shown_there.extend(answers.finish().unwrap());
+        assert!(shown_there.iter().rev().skip(1).all(|batch| batch.num_rows() == 7));
+        assert_eq!(found, states_of(&groups, &batch), "{keys:?}");
+        let here = groups.answers().unwrap().rows_max(1000);
+        assert_eq!(here.schema(), shown_there[0].schema());
+        assert_eq!(shown(shown_there.into_iter().map(Ok), keys.len()), shown(here, keys.len()));
+        elsewhere.take(&mut |_, _| panic!("all were taken")).unwrap();
+    }
+}
+
+/// A value is one key, whether it comes in a batch, or as a text that is not the one which stands in keys.
+#[test]
+fn keys_are_found_by_values() {
+    let batch = RecordBatch::try_from_iter([
+        ("float", Arc::new(Float64Array::from(vec![1e16, -0.0])) as ArrayRef),
+        ("day", Arc::new(Date32Array::from(vec![Some(-3), None])) as ArrayRef),
+        ("text", Arc::new(StringArray::from(vec!["zero\0in it", ""])) as ArrayRef),
+    ])
+    .unwrap();
+    let groups =
+        RecordBatchAggregator::new(&batch.schema(), &["float", "day", "text"], "count", options()).unwrap();
+    groups.add_batch(&batch).unwrap();
+    let keys: Vec<_> = states_of(&groups, &batch).into_keys().collect();
+    let of = |texts: [Option<&[u8]>; 3]| groups.schema().key_of(&texts).unwrap();
+    let asked =
+        [of([Some(b"1e+16"), Some(b"-3"), Some(b"zero\0in it")]), of([Some(b"0.0"), None, Some(b"")])];
+    assert_eq!(
+        BTreeMap::from_iter(asked.iter().map(|key| (key, ()))),
+        keys.iter().map(|key| (key, ())).collect()
+    );
+    assert_eq!(groups.get(&of([Some(b"2"), None, None])).unwrap(), None);
+    refused(groups.schema().key_of(&[Some(b"1")]), &["1 values", "3 columns"]);
+    refused(groups.schema().key_of(&[Some(b"one"), None, None]), &["column `float`", "`one`"]);
+    refused(
+        groups.schema().keys_of(&batch.project(&[0, 1]).unwrap(), &mut |_| Ok(())),
+        &["no column `text`"],
+    );
+}
+
+/// Texts are the same texts however they are laid out; and batches of groups live without the aggregator.
+#[test]
+fn texts_of_any_layout_are_one_column() {
+    let texts: [ArrayRef; 3] = [
+        Arc::new(StringArray::from(vec!["a", "b"])),
+        Arc::new(StringViewArray::from(vec!["b", "a text of more than twelve bytes"])),
+        Arc::new(LargeStringArray::from(vec!["a", "b"])),
+    ];
+    let batch = |texts: &ArrayRef| RecordBatch::try_from_iter([("text", Arc::clone(texts))]).unwrap();
+    let groups =
+        RecordBatchAggregator::new(&batch(&texts[0]).schema(), &["text"], "count,max_text:text", options())
+            .unwrap();
+    texts.iter().for_each(|texts| groups.add_batch(&batch(texts)).unwrap());
+    let bytes: ArrayRef = Arc::new(BinaryArray::from(vec![&b"a"[..]]));
+    refused(groups.add_batch(&batch(&bytes)), &["column `text`", "Binary", "Utf8"]);
+    let answers = groups.answers().unwrap();
+    drop(groups);
+    let counts: i64 = answers
+        .map(|batch| batch.unwrap().column(1).as_primitive::<Int64Type>().values().iter().sum::<i64>())
+        .sum();
+    assert_eq!(counts, 6);
+}
+
+#[test]
+fn a_row_that_is_refused_is_told_and_none_behind_it_is_added() {
+    let amounts: ArrayRef = Arc::new(StringArray::from(vec!["1", "2", "much", "4"]));
+    let batch = RecordBatch::try_from_iter([("amount", amounts)]).unwrap();
+    let mut states = RecordBatchStates::new::<&str>(&batch.schema(), &[], "count", 1 << 20).unwrap();
+    states.add_batch(&batch).unwrap();
+    let mut states = RecordBatchStates::new::<&str>(&batch.schema(), &[], "sum:amount", 1 << 20).unwrap();
+    refused(states.add_batch(&batch), &["row 3", "much"]);
+    let mut sums = Vec::new();
+    states
+        .take(&mut |_, state| {
+            sums.extend_from_slice(state);
+            Ok(())
+        })
+        .unwrap();
+    assert_eq!(sums.len(), 41);
 }

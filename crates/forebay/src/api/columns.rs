@@ -1,5 +1,6 @@
 //! Columns of Arrow in and out of tables: keys and values as two arrays of equal length.
 
+use std::fmt;
 use std::sync::Arc;
 
 use arrow_array::builder::BinaryBuilder;
@@ -8,20 +9,23 @@ use arrow_array::types::{
     ArrowPrimitiveType, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type,
     UInt64Type,
 };
-use arrow_array::{Array, RecordBatch};
+use arrow_array::{Array, BinaryArray, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use forebay_base::merge::Direction;
 use forebay_base::{Error, Order, Range, Result};
 
 use crate::api::KeyBounds;
-use crate::api::key_bounds::range_of;
-use crate::versions::View;
-use crate::{Batch, Cursor, OrderedTable, Table};
+use crate::api::key_bounds::{prefix_range, range_of};
+use crate::versions::{Versions, View};
+use crate::{Batch, Cursor, OrderedTable, Snapshot, Table};
 
 /// A record batch ends once it has this many bytes, however few its rows are: offsets in it are 31-bit numbers.
 const BATCH_BYTES: usize = 64 << 20;
 /// What operands merge to may be longer than what they came in.
 const BATCH_BYTES_MAX: usize = i32::MAX as usize;
+
+/// So many keys are looked up together.
+const KEYS_AT_ONCE: usize = 1024;
 
 /// The bytes of an array's row, appended to what is there.
 type Row<'a> = Box<dyn Fn(usize, &mut Vec<u8>) + 'a>;
@@ -40,23 +44,29 @@ impl Batch {
         }
     }
 
+    /// Removes the key of each row, present or not. Keys are of the types that [`put_columns`](Self::put_columns) takes.
+    pub fn delete_columns(&mut self, table: impl AsRef<Table>, keys: &dyn Array) {
+        match key_rows(keys) {
+            Ok(key_of) => {
+                let mut key = Vec::new();
+                for row in 0..keys.len() {
+                    key.clear();
+                    key_of(row, &mut key);
+                    self.delete(table.as_ref(), &key);
+                }
+            }
+            Err(fault) => self.fail(fault),
+        }
+    }
+
     fn push_columns(&mut self, table: &Table, keys: &dyn Array, values: &dyn Array) -> Result<()> {
         if keys.len() != values.len() {
             return Err(Error::invalid(format!("there are {} keys and {} values", keys.len(), values.len())));
         }
-        if let Some(row) = (0..keys.len()).find(|&row| keys.is_null(row)) {
-            return Err(Error::invalid(format!(
-                "the key of row {row} is null; a null value deletes its key"
-            )));
-        }
-        let (key_of, value_of) = (number_rows(keys).or_else(|| byte_rows(keys)), byte_rows(values));
-        let (Some(key_of), Some(value_of)) = (key_of, value_of) else {
-            return Err(Error::invalid(format!(
-                "keys are {} and values {}; both must be binary or text, or keys whole numbers",
-                keys.data_type(),
-                values.data_type()
-            )));
-        };
+        let value_of = byte_rows(values).ok_or_else(|| {
+            Error::invalid(format!("values are {}; they must be binary or text", values.data_type()))
+        })?;
+        let key_of = key_rows(keys)?;
         let (mut key, mut value) = (Vec::new(), Vec::new());
         for row in 0..keys.len() {
             key.clear();
@@ -71,6 +81,16 @@ impl Batch {
         }
         Ok(())
     }
+}
+
+/// Rows that are keys.
+fn key_rows(keys: &dyn Array) -> Result<Row<'_>> {
+    if let Some(row) = (0..keys.len()).find(|&row| keys.is_null(row)) {
+        return Err(Error::invalid(format!("the key of row {row} is null; a null value deletes its key")));
+    }
+    number_rows(keys).or_else(|| byte_rows(keys)).ok_or_else(|| {
+        Error::invalid(format!("keys are {}; they must be binary, text or whole numbers", keys.data_type()))
+    })
 }
 
 /// Rows of bytes or text.
@@ -141,10 +161,76 @@ impl Table {
         self.commit(&batch)
     }
 
+    /// Looks up the key of each row, as of one moment: a column of values, null where there is no such key. Keys are of
+    /// the types that [`put_columns`](Self::put_columns) takes. Device reads: those of [`multi_get`](Self::multi_get).
+    pub fn get_columns(&self, keys: &dyn Array) -> Result<BinaryArray> {
+        Snapshot::new(&self.engine).get_columns(self, keys)
+    }
+
     /// All entries as record batches, in the table's own order, as of now: see
     /// [`OrderedTable::scan_columns`].
     pub fn iter_columns(&self, rows_max: usize) -> Result<ColumnScan> {
         ColumnScan::new(self, self.view(), Range::all(), rows_max)
+    }
+}
+
+impl Snapshot {
+    /// Looks up the key that each row has: see [`Table::get_columns`].
+    pub fn get_columns(&self, table: impl AsRef<Table>, keys: &dyn Array) -> Result<BinaryArray> {
+        let (table, key_of) = (table.as_ref(), key_rows(keys)?);
+        let mut found = BinaryBuilder::new();
+        let (mut text, mut ends, mut values, mut places) = (Vec::new(), vec![0], Vec::new(), Vec::new());
+        let mut bytes = 0_usize;
+        for start in (0..keys.len()).step_by(KEYS_AT_ONCE) {
+            text.clear();
+            ends.truncate(1);
+            values.clear();
+            for row in start..keys.len().min(start + KEYS_AT_ONCE) {
+                key_of(row, &mut text);
+                ends.push(text.len());
+            }
+            let asked: Vec<&[u8]> = ends.windows(2).map(|bounds| &text[bounds[0]..bounds[1]]).collect();
+            self.multi_get_into(table, &asked, &mut values, &mut places)?;
+            bytes += values.len();
+            if bytes > BATCH_BYTES_MAX {
+                return Err(Error::TooLong(format!(
+                    "the values of these keys have more than {BATCH_BYTES_MAX} bytes, which is what a column of Arrow \
+                     takes; ask for fewer keys at once"
+                )));
+            }
+            places.iter().for_each(|place| found.append_option(place.clone().map(|place| &values[place])));
+        }
+        let found = found.finish();
+        debug_assert_eq!(found.len(), keys.len(), "a value or a null for each key");
+        Ok(found)
+    }
+
+    /// All entries that a table had as record batches: see [`Table::iter_columns`].
+    pub fn iter_columns(&self, table: impl AsRef<Table>, rows_max: usize) -> Result<ColumnScan> {
+        self.own(table.as_ref())?;
+        ColumnScan::new(table.as_ref(), self.view().clone(), Range::all(), rows_max)
+    }
+
+    /// Entries that had keys in the range as record batches: see [`OrderedTable::scan_columns`].
+    pub fn scan_columns(
+        &self,
+        table: &OrderedTable,
+        bounds: impl KeyBounds,
+        rows_max: usize,
+    ) -> Result<ColumnScan> {
+        let view = self.view().clone().in_order(self.own(table)?)?;
+        ColumnScan::new(table, view, range_of(Order::Lexical, &bounds), rows_max)
+    }
+
+    /// Entries whose keys began so, as record batches.
+    pub fn prefix_columns(
+        &self,
+        table: &OrderedTable,
+        prefix: impl AsRef<[u8]>,
+        rows_max: usize,
+    ) -> Result<ColumnScan> {
+        let view = self.view().clone().in_order(self.own(table)?)?;
+        ColumnScan::new(table, view, prefix_range(Order::Lexical, prefix.as_ref()), rows_max)
     }
 }
 
@@ -159,9 +245,14 @@ impl OrderedTable {
 }
 
 /// Record batches of a walk: [`OrderedTable::scan_columns`]. After an error it ends.
-#[derive(Debug)]
 pub struct ColumnScan {
-    cursor: Cursor,
+    versions: Arc<Versions>,
+    view: View,
+    table: u32,
+    range: Range,
+    direction: Direction,
+    /// Once the walk has begun.
+    cursor: Option<Cursor>,
     schema: SchemaRef,
     rows_max: usize,
     /// The cursor's entry is still to come: it had no room in the batch before.
@@ -170,15 +261,37 @@ pub struct ColumnScan {
 }
 
 impl ColumnScan {
-    fn new(table: &Table, view: View, range: Range, rows_max: usize) -> Result<Self> {
+    fn new(table: &Table, mut view: View, range: Range, rows_max: usize) -> Result<Self> {
         if rows_max == 0 {
             return Err(Error::invalid("rows_max is 0; a record batch has at least one row"));
         }
-        view.table(table.id())?.rule()?;
-        let cursor = Cursor::new(&table.engine.versions, view, table.id(), range, Direction::Forward)?;
+        let state = view.table(table.id())?;
+        state.rule()?;
+        if state.options.time_to_live.is_some() {
+            // What is alive is known from now on, whenever the walk begins.
+            view.moment.get_or_insert_with(|| table.engine.context.env.clock.unix_milliseconds());
+        }
         let column = |name| Field::new(name, DataType::Binary, false);
-        let schema = Arc::new(Schema::new(vec![column("key"), column("value")]));
-        Ok(Self { cursor, schema, rows_max, is_held: false, is_over: false })
+        Ok(Self {
+            versions: Arc::clone(&table.engine.versions),
+            view,
+            table: table.id(),
+            range,
+            direction: Direction::Forward,
+            cursor: None,
+            schema: Arc::new(Schema::new(vec![column("key"), column("value")])),
+            rows_max,
+            is_held: false,
+            is_over: false,
+        })
+    }
+
+    /// The same from the end, of a walk that has not begun.
+    #[must_use]
+    pub fn backward(mut self) -> Self {
+        debug_assert!(self.cursor.is_none(), "a walk keeps its direction");
+        self.direction = Direction::Backward;
+        self
     }
 
     /// The schema of all batches.
@@ -187,13 +300,23 @@ impl ColumnScan {
     }
 
     fn take(&mut self) -> Result<Option<RecordBatch>> {
+        let cursor = match &mut self.cursor {
+            Some(cursor) => cursor,
+            none => {
+                let (view, range) = (self.view.clone(), self.range.clone());
+                none.insert(Cursor::new(&self.versions, view, self.table, range, self.direction)?)
+            }
+        };
         let (mut keys, mut values) = (BinaryBuilder::new(), BinaryBuilder::new());
         let (mut rows, mut key_bytes, mut value_bytes) = (0, 0, 0);
         while rows < self.rows_max && key_bytes + value_bytes < BATCH_BYTES {
             if !std::mem::take(&mut self.is_held) {
-                self.cursor.next()?;
+                match self.direction {
+                    Direction::Forward => cursor.next()?,
+                    Direction::Backward => cursor.prev()?,
+                }
             }
-            let Some((key, value)) = self.cursor.entry() else {
+            let Some((key, value)) = cursor.entry() else {
                 self.is_over = true;
                 break;
             };
@@ -235,5 +358,11 @@ impl Iterator for ColumnScan {
         let batch = self.take().transpose();
         self.is_over |= !matches!(batch, Some(Ok(_)));
         batch
+    }
+}
+
+impl fmt::Debug for ColumnScan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ColumnScan({:?})", self.cursor)
     }
 }

@@ -59,6 +59,25 @@ fn columns_go_in_and_come_out_as_they_are() {
         let part: Vec<_> =
             expected.iter().filter(|(key, _)| *key >= stored(&-5) && *key < stored(&90)).cloned().collect();
         assert_eq!(rows(table.scan_columns(stored(&-5)..stored(&90), 10).unwrap()), part);
+        let backward: Vec<_> = part.iter().rev().cloned().collect();
+        assert_eq!(rows(table.scan_columns(stored(&-5)..stored(&90), 10).unwrap().backward()), backward);
+        let asked: Vec<i64> = (-400..1500).collect();
+        let kept: Vec<Option<&[u8]>> = asked.iter().map(|key| model.get(key).map(String::as_bytes)).collect();
+        let snapshot = db.snapshot();
+        assert_eq!(
+            table.get_columns(&Int64Array::from(asked.clone())).unwrap(),
+            BinaryArray::from(kept.clone())
+        );
+        let mut batch = Batch::new();
+        batch.delete_columns(&table, &Int64Array::from_iter_values(-5..90));
+        db.commit(batch, Durability::Os).unwrap();
+        let first = expected[0].0[..4].to_vec();
+        let low: Vec<_> = expected.iter().filter(|(key, _)| key.starts_with(&first)).cloned().collect();
+        assert_eq!(rows(snapshot.prefix_columns(&table, &first, 9).unwrap()), low);
+        assert_eq!(rows(snapshot.scan_columns(&table, stored(&-5)..stored(&90), 10).unwrap()), part);
+        assert_eq!(rows(snapshot.iter_columns(&table, 10).unwrap()), expected);
+        assert_eq!(snapshot.get_columns(&table, &Int64Array::from(asked)).unwrap(), BinaryArray::from(kept));
+        assert!(table.scan_columns(stored(&-5)..stored(&90), 10).unwrap().next().is_none());
         let sizes: Vec<usize> =
             table.scan_columns(.., 10).unwrap().map(|batch| batch.unwrap().num_rows()).collect();
         assert!(sizes[..sizes.len() - 1].iter().all(|rows| *rows == 10), "{sizes:?}");
@@ -107,9 +126,9 @@ fn what_is_wrong_with_columns_writes_nothing() {
     let wrong: [(&dyn Array, &dyn Array, &str); 5] = [
         (&one, &two, "1 keys and 2 values"),
         (&null, &two, "row 1 is null"),
-        (&numbers, &two, "Float64"),
-        (&two, &numbers, "Float64"),
-        (&two, &whole, "Int64"),
+        (&numbers, &two, "keys are Float64"),
+        (&two, &numbers, "values are Float64"),
+        (&two, &whole, "values are Int64"),
     ];
     for (keys, values, said) in wrong {
         let mut batch = Batch::new();

@@ -1,0 +1,91 @@
+//! [`Input`]: the columns of record batches that are looked at, as rows.
+
+use arrow_array::RecordBatch;
+use arrow_schema::{DataType, Schema};
+use forebay_base::limits::KEY_BYTES_MAX;
+use forebay_base::{Error, Result};
+
+use super::column::{Column, Form, empty, lanes, plain_type};
+use super::dictionaries::Dictionaries;
+use super::schema::{PartialSchema, blamed, field};
+use crate::aggregate::Aggregate;
+use crate::columns::{Lane, Rows};
+use crate::composite::Composite;
+
+/// See the module.
+pub(super) struct Input {
+    keys: Vec<Asked>,
+    columns: Vec<Asked>,
+}
+
+/// A column by its name, and its type.
+struct Asked(String, DataType);
+
+impl Asked {
+    fn of<S: AsRef<str>>(schema: &Schema, names: &[S]) -> Result<Vec<Self>> {
+        let asked = |name: &S| {
+            let field = field(schema, name.as_ref())?;
+            let column = empty(field.data_type())
+                .and_then(|none| Column::of(&none, Form::Shown, &Dictionaries::default()));
+            column.map_err(|error| blamed(field, &error))?;
+            Ok(Self(field.name().clone(), field.data_type().clone()))
+        };
+        names.iter().map(asked).collect()
+    }
+}
+
+impl Input {
+    /// What groups by some columns take of batches of this schema.
+    pub(super) fn of<S: AsRef<str>>(schema: &Schema, by: &[S], partial: &PartialSchema) -> Result<Self> {
+        Ok(Self { keys: Asked::of(schema, by)?, columns: Asked::of(schema, partial.columns())? })
+    }
+
+    /// The rows of a batch.
+    pub(super) fn with_rows<T>(
+        &self,
+        batch: &RecordBatch,
+        dictionaries: &Dictionaries,
+        with: impl FnOnce(&Rows<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let columns = |asked: &[Asked], form| {
+            let column = |Asked(name, kind): &Asked| {
+                let schema = batch.schema();
+                let field = field(&schema, name)?;
+                let found = batch.column_by_name(name).filter(|array| is_like(array.data_type(), kind));
+                let array = found.ok_or_else(|| {
+                    let told = format!("its values are {}, where {kind} is expected", field.data_type());
+                    blamed(field, &Error::invalid(told))
+                })?;
+                Column::of(array, form, dictionaries).map_err(|error| blamed(field, &error))
+            };
+            asked.iter().map(column).collect::<Result<Vec<_>>>()
+        };
+        let (keys, columns) = (columns(&self.keys, Form::Exact)?, columns(&self.columns, Form::Shown)?);
+        let (keys, mut columns) = (lanes(&keys)?, lanes(&columns)?);
+        // Rows without columns are rows, too.
+        columns.push(Lane::nulls(batch.num_rows()));
+        with(&Rows::with_keys(keys, columns)?)
+    }
+}
+
+/// Whether values of two types are the same values: of texts each type has the same, however they are laid out, and with
+/// a dictionary or without.
+pub(super) fn is_like(kind: &DataType, other: &DataType) -> bool {
+    let (kind, other) = (plain_type(kind), plain_type(other));
+    let is_text = |kind: &DataType| matches!(kind, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
+    let is_bytes =
+        |kind: &DataType| matches!(kind, DataType::Binary | DataType::LargeBinary | DataType::BinaryView);
+    kind == other || is_text(kind) && is_text(other) || is_bytes(kind) && is_bytes(other)
+}
+
+/// Why a row was refused, of a batch of which so many rows stand before these.
+pub(super) fn refusal(function: &Composite, rows: &Rows<'_>, at: usize, before: usize) -> Error {
+    let (mut row, mut key) = (Vec::new(), Vec::new());
+    rows.row(at, &mut row);
+    rows.write_key(at, &mut key);
+    let reason = match function.lift(&row, &mut Vec::new()) {
+        Err(error) => error.to_string(),
+        Ok(()) => format!("a key of {} bytes; {KEY_BYTES_MAX} at most", key.len()),
+    };
+    Error::invalid(format!("row {}: {reason}", before + at + 1))
+}

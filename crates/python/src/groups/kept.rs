@@ -1,0 +1,52 @@
+//! What a database keeps of an aggregator besides its states: the types of the key's columns, the functions, and the names
+//! of their answers. They stand in a table beside it, whose name ends in `.schema`: `docs/format/partial_states.md`.
+
+use std::io::Cursor;
+
+use forebay::{Batch, Database, Durability, Error, Result, Table};
+use forebay_aggregate::arrow::{PartialReader, PartialSchema, PartialWriter};
+
+use super::asked::Asked;
+
+/// What the name of the table ends in.
+const ENDING: &str = ".schema";
+/// A file of partial states without any, whose schema tells keys and functions.
+const SCHEMA: &[u8] = b"schema";
+/// Names and functions, as a list of pairs in JSON.
+const NAMES: &[u8] = b"names";
+
+fn table(db: &Database, name: &str) -> Option<Result<Table>> {
+    let name = format!("{name}{ENDING}");
+    let is_there = db.tables().iter().any(|(table, _)| *table == name);
+    is_there.then(|| db.table(&name).existing(true).open())
+}
+
+/// What is kept of an aggregator; nothing where it was never added to.
+pub(super) fn load(db: &Database, name: &str) -> Result<Option<(PartialSchema, Asked)>> {
+    let Some(table) = table(db, name).transpose()? else { return Ok(None) };
+    let Some(schema) = table.get(SCHEMA)? else { return Ok(None) };
+    let failed = |reason: &dyn std::fmt::Display| {
+        Error::invalid(format!("table `{name}{ENDING}` does not tell what aggregator `{name}` is: {reason}"))
+    };
+    let reader = PartialReader::open(Cursor::new(schema)).map_err(|error| failed(&error))?;
+    let schema = PartialSchema::of(&reader.schema()).map_err(|error| failed(&error))?;
+    let names = table.get(NAMES)?.unwrap_or_default();
+    let names: Vec<(String, String)> = serde_json::from_slice(&names).map_err(|error| failed(&error))?;
+    let keys = schema.keys().iter().map(|key| key.name().clone()).collect();
+    let asked = Asked::new(keys, names)?;
+    asked.agrees(&schema).map_err(|error| failed(&error))?;
+    Ok(Some((schema, asked)))
+}
+
+/// Keeps it, before the first state is written.
+pub(super) fn keep(db: &Database, name: &str, schema: &PartialSchema, asked: &Asked) -> Result<()> {
+    let failed = |reason: &dyn std::fmt::Display| Error::Bug(format!("a schema cannot be written: {reason}"));
+    let writer = PartialWriter::new(Vec::new(), schema).map_err(|error| failed(&error))?;
+    let file = writer.finish().map_err(|error| failed(&error))?;
+    let names = serde_json::to_vec(&asked.named()).map_err(|error| failed(&error))?;
+    let table = db.table(&format!("{name}{ENDING}")).open()?;
+    let mut batch = Batch::new();
+    batch.put(&table, SCHEMA, file);
+    batch.put(&table, NAMES, names);
+    db.commit(batch, Durability::Disk).map(drop)
+}

@@ -1,0 +1,257 @@
+//! [`Aggregator`]: groups in memory, which go on in files where that is full.
+
+use std::path::PathBuf;
+
+use arrow_schema::SchemaRef;
+use forebay::GroupFiles;
+use forebay::aggregate::AggregatorOptions;
+use forebay_aggregate::arrow::{PartialSchema, RecordBatchAggregator};
+use forebay_env::Env;
+use forebay_env::sync::atomic::{AtomicU64, Ordering};
+use forebay_env::sync::{Arc, RwLock};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use super::asked::Asked;
+use super::read::{Grouped, View, Wanted};
+use crate::columns::{batches, for_each, schema, share};
+use crate::failure::{Failure, Outcome};
+use crate::home::{Close, Home, register};
+use crate::options::size;
+use crate::rows::{BATCH_ROWS, Batches, Rows};
+
+/// More threads are not started.
+const THREADS_MAX: usize = 64;
+/// Numbers for directories of this process.
+static SPILLS: AtomicU64 = AtomicU64::new(0);
+
+/// Group-by of columns, in memory that is bounded; beyond that in files.
+///
+/// ``key`` names the columns to group by, none for one group of all rows; null is a group. ``aggs`` gives each answer
+/// a name and a function, such as ``forebay.sum("amount")``. ``memory`` is in bytes or as ``"512MB"``, 1 GiB by
+/// default; where it does not suffice groups go to files in the directory ``spill``, and without one it is an error
+/// (Invalid). ``threads`` of its own add what one ``update`` brings. The types of columns are those of what is first
+/// added, or of ``schema``. Any number of threads add and read.
+#[pyclass(frozen, weakref, module = "forebay")]
+pub(crate) struct Aggregator(Home<Arc<Groups>>);
+
+struct Groups {
+    asked: Arc<Asked>,
+    options: AggregatorOptions,
+    threads: usize,
+    /// Where groups go that have no room: of this aggregator alone.
+    spill: Option<PathBuf>,
+    made: RwLock<Made>,
+}
+
+enum Made {
+    /// The types of the columns are not known yet.
+    NotYet,
+    Here(Arc<RecordBatchAggregator>),
+    Closed,
+}
+
+impl Groups {
+    /// The groups, which are made by what they are given first.
+    fn begun(
+        &self,
+        make: impl FnOnce() -> forebay::Result<RecordBatchAggregator>,
+    ) -> Outcome<Arc<RecordBatchAggregator>> {
+        if let Some(here) = self.here()? {
+            return Ok(here);
+        }
+        let mut made = self.made.write();
+        match &*made {
+            Made::NotYet => {
+                let here = Arc::new(make()?);
+                *made = Made::Here(Arc::clone(&here));
+                Ok(here)
+            }
+            Made::Here(here) => Ok(Arc::clone(here)),
+            Made::Closed => Err(Failure::Closed("aggregator")),
+        }
+    }
+
+    fn here(&self) -> Outcome<Option<Arc<RecordBatchAggregator>>> {
+        match &*self.made.read() {
+            Made::NotYet => Ok(None),
+            Made::Here(here) => Ok(Some(Arc::clone(here))),
+            Made::Closed => Err(Failure::Closed("aggregator")),
+        }
+    }
+
+    fn of_rows(&self, schema: &SchemaRef) -> Outcome<Arc<RecordBatchAggregator>> {
+        let Asked { keys, .. } = &*self.asked;
+        self.begun(|| RecordBatchAggregator::new(schema, keys, &self.asked.list(), self.options.clone()))
+    }
+}
+
+impl Close for Groups {
+    fn close_at_exit(&self) {
+        let made = std::mem::replace(&mut *self.made.write(), Made::Closed);
+        drop(made);
+        if let Some(spill) = &self.spill {
+            // Streams that are still read have files in it; then it stays, and is empty once they are gone.
+            let _ = Env::real().fs.remove_dir(spill);
+        }
+    }
+}
+
+impl Drop for Groups {
+    fn drop(&mut self) {
+        self.close_at_exit();
+    }
+}
+
+impl Grouped for RecordBatchAggregator {
+    fn schema(&self) -> &PartialSchema {
+        self.schema()
+    }
+
+    fn states(&self, keys: &[Vec<u8>]) -> forebay::Result<Vec<Option<Vec<u8>>>> {
+        keys.iter().map(|key| self.get(key)).collect()
+    }
+
+    fn batches(&self, wanted: Wanted) -> forebay::Result<Batches> {
+        let batches = match wanted {
+            Wanted::Answers => self.answers(),
+            Wanted::States => self.partials(),
+        }?;
+        Ok(Box::new(batches.rows_max(BATCH_ROWS)))
+    }
+}
+
+impl Aggregator {
+    fn view(&self, py: Python<'_>) -> Outcome<View> {
+        let groups = self.0.get()?;
+        let here = py.detach(|| groups.here())?.ok_or_else(|| {
+            Failure::invalid("nothing was added yet, so the types of the columns are not known; give schema=")
+        })?;
+        Ok(View { asked: Arc::clone(&groups.asked), groups: here })
+    }
+}
+
+#[pymethods]
+impl Aggregator {
+    #[new]
+    #[pyo3(signature = (*, key=None, aggs, memory=None, spill=None, threads=2, schema=None))]
+    fn new(
+        py: Python<'_>,
+        key: Option<&Bound<'_, PyAny>>,
+        aggs: &Bound<'_, PyDict>,
+        memory: Option<&Bound<'_, PyAny>>,
+        spill: Option<PathBuf>,
+        threads: usize,
+        schema: Option<&Bound<'_, PyAny>>,
+    ) -> Outcome<Self> {
+        let threads = threads.clamp(1, THREADS_MAX);
+        let mut options = AggregatorOptions::default().threads(threads).adders(threads);
+        if let Some(memory) = memory {
+            let bytes = size("memory", memory)?;
+            options = options.memory_limit(usize::try_from(bytes).unwrap_or(usize::MAX));
+        }
+        let spill = spill.map(|place| {
+            let number = SPILLS.fetch_add(1, Ordering::Relaxed);
+            place.join(format!("forebay-groups-{}-{number}", std::process::id()))
+        });
+        if let Some(spill) = &spill {
+            options = options.spill_to(GroupFiles::new(spill));
+        }
+        let asked = Arc::new(Asked::of(key, aggs)?);
+        let groups = Arc::new(Groups { asked, options, threads, spill, made: RwLock::new(Made::NotYet) });
+        if let Some(given) = schema {
+            let schema = self::schema(given)?;
+            py.detach(|| groups.of_rows(&schema))?;
+        }
+        register(py, &groups);
+        Ok(Self(Home::new(groups)))
+    }
+
+    /// Adds the rows of a table, a record batch, or a stream of such. Returns how many.
+    ///
+    /// Raises Invalid for a value that a function does not take, with its row, counted from 1 in its record batch:
+    /// which of the other rows are added by then is not known.
+    fn update(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> Outcome<u64> {
+        let (groups, input) = (self.0.get()?, batches(data)?);
+        let schema = input.schema();
+        let here = py.detach(|| groups.of_rows(&schema))?;
+        share(py, input, groups.threads, |part, before| Ok(here.add_part(part, before)?))
+    }
+
+    /// Merges what ``states`` of another aggregator of these groups gave. Returns how many.
+    fn merge(&self, py: Python<'_>, states: &Bound<'_, PyAny>) -> Outcome<u64> {
+        let (groups, input) = (self.0.get()?, batches(states)?);
+        let schema = input.schema();
+        let here = py.detach(|| {
+            groups.asked.agrees(&PartialSchema::of(&schema)?)?;
+            groups.begun(|| RecordBatchAggregator::of_partials(&schema, groups.options.clone()))
+        })?;
+        for_each(py, input, |batch| Ok(here.add_partials(batch)?))
+    }
+
+    /// The answers of one group by their names, or None. The key's values come in order, or by their names.
+    #[pyo3(signature = (*key, **named))]
+    fn get<'py>(
+        &self,
+        py: Python<'py>,
+        key: &Bound<'py, PyTuple>,
+        named: Option<&Bound<'py, PyDict>>,
+    ) -> Outcome<Option<Bound<'py, PyDict>>> {
+        self.view(py)?.get(py, key, named)
+    }
+
+    /// The answers of groups, a row for each row of ``keys``, in their order; null where there is no such group.
+    fn get_many(&self, py: Python<'_>, keys: &Bound<'_, PyAny>) -> Outcome<Rows> {
+        self.view(py)?.get_many(py, keys)
+    }
+
+    /// The groups with the greatest answers under a name, the greatest first. Walks all groups.
+    #[pyo3(signature = (name, count=10))]
+    fn top(&self, py: Python<'_>, name: &str, count: usize) -> Outcome<Rows> {
+        self.view(py)?.top(py, name, count)
+    }
+
+    /// All groups with their answers.
+    fn result(&self, py: Python<'_>) -> Outcome<Rows> {
+        Ok(self.view(py)?.result())
+    }
+
+    /// All groups with their states, for ``merge`` here or on another machine.
+    fn states(&self, py: Python<'_>) -> Outcome<Rows> {
+        Ok(self.view(py)?.states())
+    }
+
+    /// How many bytes of memory it takes now.
+    #[getter]
+    fn memory_bytes(&self, py: Python<'_>) -> Outcome<usize> {
+        let groups = self.0.get()?;
+        let here = py.detach(|| groups.here())?;
+        Ok(py.detach(|| here.map_or(0, |here| here.memory_bytes())))
+    }
+
+    /// Lets go of memory and files. All further calls raise Closed.
+    fn close(&self, py: Python<'_>) -> Outcome<()> {
+        let groups = self.0.get()?;
+        py.detach(|| groups.close_at_exit());
+        Ok(())
+    }
+
+    fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        _kind: &Bound<'_, PyAny>,
+        _error: &Bound<'_, PyAny>,
+        _trace: &Bound<'_, PyAny>,
+    ) -> Outcome<()> {
+        self.close(py)
+    }
+
+    fn __repr__(&self) -> Outcome<String> {
+        let asked = &self.0.get()?.asked;
+        Ok(format!("<forebay.Aggregator by {:?}: {}>", asked.keys, asked.list()))
+    }
+}

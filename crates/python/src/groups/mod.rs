@@ -1,0 +1,24 @@
+//! Group-by: [`Aggregator`] in memory, which goes on in files where that is full, and [`StoredAggregator`] in a database.
+//! Both are read the same way ([`read`]).
+//!
+//! Rows come by columns, as they lie in Arrow's arrays, and go the way of the command's: `forebay_aggregate::arrow`.
+
+mod asked;
+mod kept;
+mod memory;
+mod read;
+mod scalars;
+mod stored;
+mod top;
+mod values;
+
+use pyo3::prelude::*;
+
+pub(crate) use memory::Aggregator;
+pub(crate) use stored::StoredAggregator;
+
+/// The word that stands for a column's name in a function's text.
+#[pyfunction]
+pub(crate) fn quoted(name: &str) -> String {
+    forebay_aggregate::names::quoted(name).into_owned()
+}

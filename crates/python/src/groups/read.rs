@@ -1,0 +1,240 @@
+//! Reading groups: by their keys, the greatest, all, and all states.
+
+use std::collections::VecDeque;
+
+use arrow_array::{ArrayRef, RecordBatch, UInt64Array, new_null_array};
+use arrow_schema::{Field, Schema};
+use forebay::{Error, Result};
+use forebay_aggregate::Aggregate;
+use forebay_aggregate::arrow::{PartialBatches, PartialSchema};
+use forebay_env::sync::Arc;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use super::asked::Asked;
+use super::scalars::text_of;
+use super::top::Top;
+use super::values::value_to_python;
+use crate::columns::{batches, for_each};
+use crate::failure::{Failure, Outcome};
+use crate::rows::{Batches, Rows};
+
+/// What is there of each group.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wanted {
+    Answers,
+    States,
+}
+
+/// Groups that can be read.
+pub(super) trait Grouped: Send + Sync {
+    fn schema(&self) -> &PartialSchema;
+    /// The states of groups, by their keys, as of one moment.
+    fn states(&self, keys: &[Vec<u8>]) -> Result<Vec<Option<Vec<u8>>>>;
+    /// All groups, as of now.
+    fn batches(&self, wanted: Wanted) -> Result<Batches>;
+}
+
+/// Groups, and how they are asked for.
+pub(super) struct View {
+    pub(super) asked: Arc<Asked>,
+    pub(super) groups: Arc<dyn Grouped>,
+}
+
+impl View {
+    /// The key of values that are given in order, or by their names.
+    pub(super) fn key(
+        &self,
+        given: &Bound<'_, PyTuple>,
+        named: Option<&Bound<'_, PyDict>>,
+    ) -> Outcome<Vec<u8>> {
+        let (schema, keys) = (self.groups.schema(), &self.asked.keys);
+        let count = given.len() + named.map_or(0, |named| named.len());
+        let mut texts = Vec::with_capacity(keys.len());
+        for (at, field) in schema.keys().iter().enumerate() {
+            let value = match named.map(|named| named.get_item(field.name())).transpose()?.flatten() {
+                Some(value) => value,
+                None => given.get_item(at).map_err(|_| self.wrong_key())?,
+            };
+            texts.push(text_of(&value, field)?);
+        }
+        if count != keys.len() {
+            return Err(self.wrong_key());
+        }
+        let texts: Vec<Option<&[u8]>> = texts.iter().map(|text| text.as_deref()).collect();
+        Ok(schema.key_of(&texts)?)
+    }
+
+    fn wrong_key(&self) -> Failure {
+        Failure::type_error(format!(
+            "give a value for each column of the key: {}",
+            self.asked.keys.join(", ")
+        ))
+    }
+
+    /// What the functions answer for a group, by name.
+    pub(super) fn get<'py>(
+        &self,
+        py: Python<'py>,
+        given: &Bound<'py, PyTuple>,
+        named: Option<&Bound<'py, PyDict>>,
+    ) -> Outcome<Option<Bound<'py, PyDict>>> {
+        let (key, schema) = (self.key(given, named)?, self.groups.schema());
+        let found = py.detach(|| {
+            let state = self.groups.states(std::slice::from_ref(&key))?.pop().flatten();
+            state.map(|state| schema.function().finish(&state)).transpose()
+        })?;
+        let Some(answers) = found else { return Ok(None) };
+        let row = PyDict::new(py);
+        for (name, place) in &self.asked.names {
+            let kind = schema.answers().field(self.asked.keys.len() + place).data_type();
+            row.set_item(name, value_to_python(py, &answers[*place], kind)?)?;
+        }
+        Ok(Some(row))
+    }
+
+    /// The same of keys that are rows of Arrow's: a row for each, in their order, with nulls for groups that are not
+    /// there.
+    pub(super) fn get_many(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> Outcome<Rows> {
+        let input = batches(data)?;
+        let answers = self.asked.answers(self.groups.schema());
+        let mut fields = Vec::new();
+        for key in &self.asked.keys {
+            let schema = input.schema();
+            let field = schema.field_with_name(key)?;
+            fields.push(Arc::new(Field::new(key, field.data_type().clone(), true)));
+        }
+        fields.extend(answers.fields().iter().skip(self.asked.keys.len()).cloned());
+        let schema = Arc::new(Schema::new(fields));
+        let mut found = Vec::new();
+        for_each(py, input, |batch| {
+            found.push(self.looked_up(&schema, batch)?);
+            Ok(())
+        })?;
+        let begin = move || -> Result<Batches> { Ok(Box::new(found.clone().into_iter().map(Ok))) };
+        Ok(Rows::new(schema, Box::new(begin)))
+    }
+
+    fn looked_up(&self, schema: &Arc<Schema>, batch: &RecordBatch) -> Outcome<RecordBatch> {
+        let (groups, keys_count) = (&self.groups, self.asked.keys.len());
+        let mut keys = Vec::with_capacity(batch.num_rows());
+        groups.schema().keys_of(batch, &mut |key| {
+            keys.push(key.to_vec());
+            Ok(())
+        })?;
+        let mut present = PartialBatches::of_answers(groups.schema()).rows_max(usize::MAX);
+        let (mut places, mut count) = (Vec::with_capacity(keys.len()), 0_u64);
+        for (key, state) in keys.iter().zip(groups.states(&keys)?) {
+            places.push(state.is_some().then_some(count));
+            if let Some(state) = state {
+                count += 1;
+                let full = present.push(key, &state)?;
+                debug_assert!(full.is_none(), "one batch takes all");
+            }
+        }
+        let places = UInt64Array::from(places);
+        debug_assert_eq!(places.len(), batch.num_rows(), "a row for each key");
+        let present = present.finish()?;
+        let mut columns: Vec<ArrayRef> = Vec::with_capacity(schema.fields().len());
+        for key in &self.asked.keys {
+            let column = batch.column_by_name(key);
+            columns.push(Arc::clone(column.ok_or_else(|| Failure::invalid(format!("no column `{key}`")))?));
+        }
+        for ((_, place), field) in self.asked.names.iter().zip(schema.fields().iter().skip(keys_count)) {
+            columns.push(match &present {
+                Some(present) => arrow_select::take::take(present.column(keys_count + place), &places, None)?,
+                None => new_null_array(field.data_type(), batch.num_rows()),
+            });
+        }
+        let options = arrow_array::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)
+    }
+
+    /// The groups with the greatest answers under a name, the greatest first.
+    pub(super) fn top(&self, py: Python<'_>, name: &str, count: usize) -> Outcome<Rows> {
+        let answers = self.asked.answers(self.groups.schema());
+        let at = self.asked.names.iter().position(|(known, _)| known == name).ok_or_else(|| {
+            let names: Vec<&str> = self.asked.names.iter().map(|(name, _)| &name[..]).collect();
+            Failure::invalid(format!("there is no `{name}` in aggs; there are: {}", names.join(", ")))
+        })?;
+        let mut top = Top::new(self.asked.keys.len() + at, count);
+        let mut batches = py.detach(|| self.groups.batches(Wanted::Answers))?;
+        while let Some(batch) = py.detach(|| batches.next()).transpose()? {
+            py.detach(|| top.add(&self.asked.named_batch(&answers, &batch)?))?;
+            py.check_signals()?;
+        }
+        Ok(Rows::of(top.finish(&answers)?))
+    }
+
+    /// All groups with what the functions answer.
+    pub(super) fn result(&self) -> Rows {
+        let (asked, groups) = (Arc::clone(&self.asked), Arc::clone(&self.groups));
+        let schema = asked.answers(groups.schema());
+        let begin = {
+            let schema = Arc::clone(&schema);
+            move || -> Result<Batches> {
+                let (asked, schema) = (Arc::clone(&asked), Arc::clone(&schema));
+                let batches = groups.batches(Wanted::Answers)?;
+                Ok(Box::new(batches.map(move |batch| asked.named_batch(&schema, &batch?))))
+            }
+        };
+        Rows::new(schema, Box::new(begin))
+    }
+
+    /// All groups with their states.
+    pub(super) fn states(&self) -> Rows {
+        let groups = Arc::clone(&self.groups);
+        Rows::new(Arc::clone(groups.schema().schema()), Box::new(move || groups.batches(Wanted::States)))
+    }
+}
+
+/// Record batches of groups that come with their states.
+pub(super) struct Made<I> {
+    entries: I,
+    made: PartialBatches,
+    ready: VecDeque<RecordBatch>,
+    is_over: bool,
+}
+
+impl<I: Iterator<Item = Result<RecordBatch>>> Made<I> {
+    /// Of record batches that have a key and a state in each row.
+    pub(super) fn new(entries: I, schema: &PartialSchema, wanted: Wanted, rows_max: usize) -> Self {
+        let made = match wanted {
+            Wanted::Answers => PartialBatches::of_answers(schema),
+            Wanted::States => PartialBatches::new(schema),
+        };
+        Self { entries, made: made.rows_max(rows_max), ready: VecDeque::new(), is_over: false }
+    }
+
+    fn advance(&mut self) -> Result<()> {
+        let Some(entries) = self.entries.next() else {
+            self.is_over = true;
+            self.ready.extend(self.made.finish()?);
+            return Ok(());
+        };
+        let entries = entries?;
+        let columns = [0, 1].map(|at| {
+            let column = entries.column(at).as_any().downcast_ref::<arrow_array::BinaryArray>();
+            column.ok_or_else(|| Error::Bug("a table's columns are not binary".into()))
+        });
+        let [keys, states] = columns;
+        for (key, state) in keys?.iter().zip(states?) {
+            self.ready.extend(self.made.push(key.unwrap_or_default(), state.unwrap_or_default())?);
+        }
+        Ok(())
+    }
+}
+
+impl<I: Iterator<Item = Result<RecordBatch>>> Iterator for Made<I> {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while self.ready.is_empty() && !self.is_over {
+            if let Err(error) = self.advance() {
+                self.is_over = true;
+                return Some(Err(error));
+            }
+        }
+        self.ready.pop_front().map(Ok)
+    }
+}

@@ -1,0 +1,351 @@
+//! [`StoredAggregator`]: groups that a database keeps.
+
+use arrow_schema::SchemaRef;
+use forebay::aggregate::Composite;
+use forebay::{Batch, Durability};
+use forebay_aggregate::arrow::{PartialSchema, RecordBatchStates};
+use forebay_env::sync::{Arc, RwLock};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyTuple};
+
+use super::asked::Asked;
+use super::kept;
+use super::read::{Grouped, Made, View, Wanted};
+use crate::bytes::Bytes;
+use crate::columns::{batches, for_each, schema};
+use crate::database::Open;
+use crate::failure::{Failure, Outcome};
+use crate::home::Home;
+use crate::options::{Text, durability};
+use crate::rows::{BATCH_ROWS, Batches, Rows};
+
+/// States that gather before they are written take about so much; what is written by one commit no more than that.
+const PENDING_BYTES: usize = 16 << 20;
+const COMMIT_BYTES_MAX: usize = 1 << 30;
+
+/// Groups that a database keeps: ``Database.aggregator`` opens them. Any number of threads add and read.
+#[pyclass(frozen, weakref, module = "forebay")]
+pub(crate) struct StoredAggregator(Home<Held>);
+
+struct Held {
+    open: Arc<Open>,
+    name: String,
+    asked: Arc<Asked>,
+    options: Vec<Text>,
+    /// Once the types of the key's columns are known.
+    groups: RwLock<Option<Arc<Stored>>>,
+}
+
+/// The table of the groups.
+struct Stored {
+    open: Arc<Open>,
+    aggregator: forebay::Aggregator<Arc<Composite>>,
+    schema: PartialSchema,
+}
+
+impl Stored {
+    fn open(open: &Arc<Open>, name: &str, schema: PartialSchema, options: &[Text]) -> Outcome<Self> {
+        let aggregator = open.with_detached(|db| {
+            let made = db.aggregator(name, Arc::clone(schema.function()));
+            let made = options.iter().try_fold(made, |made, (name, text)| {
+                Ok::<_, forebay::Error>(forebay_settings::aggregator(name, text)?(made))
+            });
+            made?.open()
+        })?;
+        Ok(Self { open: Arc::clone(open), aggregator, schema })
+    }
+
+    /// Does something with the table as it is now.
+    fn seen<T>(
+        &self,
+        act: impl FnOnce(&forebay::Snapshot, &forebay::Table) -> forebay::Result<T>,
+    ) -> forebay::Result<T> {
+        let seen = self.open.with_detached(|db| {
+            let snapshot = db.snapshot();
+            let table = snapshot.table(self.aggregator.name())?;
+            act(&snapshot, &table)
+        });
+        seen.map_err(|failure| match failure {
+            Failure::Engine(error) => error,
+            _ => forebay::Error::invalid("the database is closed"),
+        })
+    }
+}
+
+impl Grouped for Stored {
+    fn schema(&self) -> &PartialSchema {
+        &self.schema
+    }
+
+    fn states(&self, keys: &[Vec<u8>]) -> forebay::Result<Vec<Option<Vec<u8>>>> {
+        self.seen(|snapshot, table| snapshot.multi_get(table, keys))
+    }
+
+    fn batches(&self, wanted: Wanted) -> forebay::Result<Batches> {
+        let entries = self.seen(|snapshot, table| snapshot.iter_columns(table, BATCH_ROWS))?;
+        Ok(Box::new(Made::new(entries, &self.schema, wanted, BATCH_ROWS)))
+    }
+}
+
+impl Held {
+    fn known(&self) -> Option<Arc<Stored>> {
+        self.groups.read().clone()
+    }
+
+    /// The groups; of new ones what they are is kept first.
+    fn begun(&self, schema: impl FnOnce() -> forebay::Result<PartialSchema>) -> Outcome<Arc<Stored>> {
+        if let Some(groups) = self.known() {
+            return Ok(groups);
+        }
+        let mut groups = self.groups.write();
+        if let Some(groups) = &*groups {
+            return Ok(Arc::clone(groups));
+        }
+        let schema = schema()?;
+        self.open.with_detached(|db| match kept::load(db, &self.name)? {
+            // Another handle was first.
+            Some((kept, asked)) if asked == *self.asked => kept.check(schema.schema()),
+            Some((kept, _)) => self.asked.agrees(&kept),
+            None => kept::keep(db, &self.name, &schema, &self.asked),
+        })?;
+        let made = Arc::new(Stored::open(&self.open, &self.name, schema, &self.options)?);
+        *groups = Some(Arc::clone(&made));
+        Ok(made)
+    }
+
+    fn of_rows(&self, schema: &SchemaRef, states: &SchemaRef) -> Outcome<Arc<Stored>> {
+        let groups = self.begun(|| PartialSchema::new(schema, &self.asked.keys, &self.asked.list()))?;
+        groups.schema.check(states)?;
+        Ok(groups)
+    }
+
+    fn gathering(&self, schema: &SchemaRef, memory_max: usize) -> Outcome<RecordBatchStates> {
+        let Asked { keys, .. } = &*self.asked;
+        Ok(RecordBatchStates::new(schema, keys, &self.asked.list(), memory_max)?)
+    }
+}
+
+/// Puts the states that have gathered into a batch.
+fn put_states(groups: &Stored, states: &mut RecordBatchStates, batch: &mut Batch) -> forebay::Result<()> {
+    states.take(&mut |key, state| {
+        batch.add_state(&groups.aggregator, key, state);
+        Ok(())
+    })
+}
+
+impl StoredAggregator {
+    pub(crate) fn open(
+        py: Python<'_>,
+        open: &Arc<Open>,
+        name: &str,
+        key: Option<&Bound<'_, PyAny>>,
+        aggs: Option<&Bound<'_, PyDict>>,
+        schema: Option<&Bound<'_, PyAny>>,
+        options: Vec<Text>,
+    ) -> Outcome<Self> {
+        let asked = aggs.map(|aggs| Asked::of(key, aggs)).transpose()?;
+        let schema = schema.map(self::schema).transpose()?;
+        let held = py.detach(|| {
+            let kept = open.with_detached(|db| kept::load(db, name))?;
+            let (asked, schema_kept) = match (kept, asked) {
+                (Some((schema, kept)), Some(asked)) if kept != asked => {
+                    asked.agrees(&schema)?;
+                    return Err(Failure::invalid(format!(
+                        "aggregator `{name}` was made with aggs {:?}; leave aggs out, or name another one",
+                        kept.named()
+                    )));
+                }
+                (Some((schema, kept)), _) => (kept, Some(schema)),
+                (None, Some(asked)) => (asked, None),
+                (None, None) => {
+                    let told = format!("there is no aggregator `{name}` yet; say key and aggs to make it");
+                    return Err(forebay::Error::NotFound(told).into());
+                }
+            };
+            let groups = schema_kept.map(|schema| Stored::open(open, name, schema, &options)).transpose()?;
+            let (open, asked) = (Arc::clone(open), Arc::new(asked));
+            let groups = RwLock::new(groups.map(Arc::new));
+            let held = Held { open, name: name.to_string(), asked, options, groups };
+            if let Some(schema) = schema {
+                held.begun(|| PartialSchema::new(&schema, &held.asked.keys, &held.asked.list()))?;
+            }
+            Ok::<_, Failure>(held)
+        })?;
+        Ok(Self(Home::new(held)))
+    }
+
+    fn view(&self, py: Python<'_>) -> Outcome<View> {
+        let held = self.0.get()?;
+        let groups = py.detach(|| held.known()).ok_or_else(|| {
+            Failure::invalid("nothing was added yet, so the types of the columns are not known; give schema=")
+        })?;
+        Ok(View { asked: Arc::clone(&held.asked), groups })
+    }
+
+    fn write(held: &Held, batch: &mut Batch, durability: Durability) -> Outcome<()> {
+        held.open.with_detached(|db| db.write(batch, durability)).map(drop)
+    }
+}
+
+#[pymethods]
+impl StoredAggregator {
+    /// Its name.
+    #[getter]
+    fn name(&self) -> Outcome<&str> {
+        Ok(&self.0.get()?.name)
+    }
+
+    /// Adds the rows of a table, a record batch, or a stream of such. Returns how many.
+    ///
+    /// They are committed in parts. Raises Invalid for a value that a function does not take: the rows of the record
+    /// batch it is in, and of parts that were not committed before, are not added. ``commit`` adds all or nothing.
+    #[pyo3(signature = (data, *, durability=None))]
+    fn update(&self, py: Python<'_>, data: &Bound<'_, PyAny>, durability: Option<&str>) -> Outcome<u64> {
+        let (held, input) = (self.0.get()?, batches(data)?);
+        let durability = self::durability(durability, held.open.usual)?;
+        let schema = input.schema();
+        // A batch of rows may be all new groups, on top of what has gathered.
+        let mut states = held.gathering(&schema, COMMIT_BYTES_MAX)?;
+        let of_states = Arc::clone(states.schema().schema());
+        let groups = py.detach(|| held.of_rows(&schema, &of_states))?;
+        let mut batch = Batch::new();
+        let rows = for_each(py, input, |rows| {
+            states.add_batch(rows)?;
+            if states.memory_bytes() < PENDING_BYTES {
+                return Ok(());
+            }
+            put_states(&groups, &mut states, &mut batch)?;
+            Self::write(held, &mut batch, durability)
+        })?;
+        py.detach(|| {
+            put_states(&groups, &mut states, &mut batch)?;
+            Self::write(held, &mut batch, durability)
+        })?;
+        Ok(rows)
+    }
+
+    /// Adds rows, and keeps ``metadata`` with them, such as how far the input was read: all of it or nothing.
+    ///
+    /// What ``batch`` holds for other tables is committed with them. After any crash ``metadata`` is that of the last
+    /// commit that was kept. Returns the number of the last record.
+    #[pyo3(signature = (data=None, *, metadata=None, batch=None, durability=None))]
+    fn commit(
+        &self,
+        py: Python<'_>,
+        data: Option<&Bound<'_, PyAny>>,
+        metadata: Option<Bytes<'_>>,
+        batch: Option<&Bound<'_, crate::batch::Batch>>,
+        durability: Option<&str>,
+    ) -> Outcome<u64> {
+        let held = self.0.get()?;
+        let durability = self::durability(durability, held.open.usual)?;
+        let mut groups = py.detach(|| held.known());
+        let mut gathered = None;
+        if let Some(data) = data {
+            let input = batches(data)?;
+            let schema = input.schema();
+            let mut states = held.gathering(&schema, COMMIT_BYTES_MAX)?;
+            let of_states = Arc::clone(states.schema().schema());
+            groups = Some(py.detach(|| held.of_rows(&schema, &of_states))?);
+            for_each(py, input, |rows| Ok(states.add_batch(rows)?))?;
+            gathered = Some(states);
+        }
+        let mut all = batch.map(crate::batch::Batch::take).transpose()?.unwrap_or_default();
+        py.detach(|| {
+            if let (Some(states), Some(groups)) = (&mut gathered, &groups) {
+                put_states(groups, states, &mut all)?;
+            }
+            match (metadata, groups) {
+                (Some(metadata), Some(groups)) => Ok(groups.aggregator.commit(all, durability, metadata)?),
+                (Some(_), None) => Err(Failure::invalid(
+                    "nothing was added yet, so there is no aggregator to keep metadata with; give schema=",
+                )),
+                (None, _) => held.open.with_detached(|db| db.commit(all, durability)),
+            }
+        })
+    }
+
+    /// The bytes that came with the last commit.
+    #[getter]
+    fn metadata<'py>(&self, py: Python<'py>) -> Outcome<Option<Bound<'py, PyBytes>>> {
+        let held = self.0.get()?;
+        let found = py.detach(|| held.known().map_or(Ok(None), |groups| groups.aggregator.metadata()))?;
+        Ok(found.map(|metadata| PyBytes::new(py, &metadata)))
+    }
+
+    /// Merges what ``states`` of another aggregator of these groups gave, batch by batch. Returns how many.
+    #[pyo3(signature = (states, *, durability=None))]
+    fn merge(&self, py: Python<'_>, states: &Bound<'_, PyAny>, durability: Option<&str>) -> Outcome<u64> {
+        let (held, input) = (self.0.get()?, batches(states)?);
+        let durability = self::durability(durability, held.open.usual)?;
+        let schema = input.schema();
+        let groups = py.detach(|| {
+            let partial = PartialSchema::of(&schema)?;
+            held.asked.agrees(&partial)?;
+            held.begun(|| Ok(partial))
+        })?;
+        let mut batch = Batch::new();
+        for_each(py, input, |rows| {
+            groups.schema.read(rows, forebay_aggregate::arrow::Form::Exact, &mut |key, state| {
+                batch.add_state(&groups.aggregator, key, state);
+                Ok(())
+            })?;
+            Self::write(held, &mut batch, durability)
+        })
+    }
+
+    /// The answers of one group by their names, or None. The key's values come in order, or by their names.
+    #[pyo3(signature = (*key, **named))]
+    fn get<'py>(
+        &self,
+        py: Python<'py>,
+        key: &Bound<'py, PyTuple>,
+        named: Option<&Bound<'py, PyDict>>,
+    ) -> Outcome<Option<Bound<'py, PyDict>>> {
+        self.view(py)?.get(py, key, named)
+    }
+
+    /// Removes a group, of an aggregator that was made with ``deletes=True``.
+    #[pyo3(signature = (*key, **named))]
+    fn delete(
+        &self,
+        py: Python<'_>,
+        key: &Bound<'_, PyTuple>,
+        named: Option<&Bound<'_, PyDict>>,
+    ) -> Outcome<()> {
+        let (key, held) = (self.view(py)?.key(key, named)?, self.0.get()?);
+        Ok(py.detach(|| held.known().map_or(Ok(()), |groups| groups.aggregator.delete(key)))?)
+    }
+
+    /// The answers of groups, a row for each row of ``keys``, in their order; null where there is no such group.
+    fn get_many(&self, py: Python<'_>, keys: &Bound<'_, PyAny>) -> Outcome<Rows> {
+        self.view(py)?.get_many(py, keys)
+    }
+
+    /// The groups with the greatest answers under a name, the greatest first. Walks all groups.
+    #[pyo3(signature = (name, count=10))]
+    fn top(&self, py: Python<'_>, name: &str, count: usize) -> Outcome<Rows> {
+        self.view(py)?.top(py, name, count)
+    }
+
+    /// All groups with their answers.
+    fn result(&self, py: Python<'_>) -> Outcome<Rows> {
+        Ok(self.view(py)?.result())
+    }
+
+    /// All groups with their states, for ``merge`` here or on another machine.
+    fn states(&self, py: Python<'_>) -> Outcome<Rows> {
+        Ok(self.view(py)?.states())
+    }
+
+    /// Merges all there is to one state a group: the least space, and the fewest reads.
+    fn finalize(&self, py: Python<'_>) -> Outcome<()> {
+        let held = self.0.get()?;
+        Ok(py.detach(|| held.known().map_or(Ok(()), |groups| groups.aggregator.finalize()))?)
+    }
+
+    fn __repr__(&self) -> Outcome<String> {
+        let Held { name, asked, .. } = self.0.get()?;
+        Ok(format!("<forebay.StoredAggregator {name} by {:?}: {}>", asked.keys, asked.list()))
+    }
+}

@@ -1,0 +1,83 @@
+//! [`Home`]: what a class of Python's holds, in the process that made it. A fork copies memory and no threads: whatever the
+//! child did with it, or dropped, could wait for a thread that is not there.
+//!
+//! **Invariant:** in a child nothing of the parent's is used or dropped.
+
+use std::sync::LazyLock;
+
+use forebay_env::sync::atomic::{AtomicU32, Ordering};
+use forebay_env::sync::{Arc, Mutex, Weak};
+use pyo3::Python;
+
+use crate::failure::{Failure, Outcome};
+
+/// How many forks lie between the first process and this one.
+static GENERATION: AtomicU32 = AtomicU32::new(0);
+/// What is closed before the interpreter goes. It is locked with the interpreter's lock, and for a moment only: so no fork
+/// comes amid it.
+static OPEN: LazyLock<Mutex<Vec<Opened>>> = LazyLock::new(Mutex::default);
+
+/// In which process it was opened, and what.
+type Opened = (u32, Weak<dyn Close>);
+
+/// What has threads or files of its own.
+pub(crate) trait Close: Send + Sync {
+    /// Ends it; there is nobody who could be told of an error.
+    fn close_at_exit(&self);
+}
+
+/// Has this closed before the interpreter goes, if it is there by then.
+pub(crate) fn register<T: Close + 'static>(_py: Python<'_>, opened: &Arc<T>) {
+    let weak: Weak<dyn Close> = Arc::downgrade(&(Arc::clone(opened) as Arc<dyn Close>));
+    let mut open = OPEN.lock();
+    open.retain(|(_, known)| known.strong_count() > 0);
+    open.push((GENERATION.load(Ordering::Relaxed), weak));
+}
+
+/// Closes all that this process has opened.
+pub(crate) fn close_all(py: Python<'_>) {
+    let generation = GENERATION.load(Ordering::Relaxed);
+    let open = std::mem::take(&mut *OPEN.lock());
+    py.detach(|| {
+        for (_, opened) in open.iter().filter(|(of, _)| *of == generation) {
+            if let Some(opened) = opened.upgrade() {
+                opened.close_at_exit();
+            }
+        }
+    });
+}
+
+/// This process is the child of a fork.
+pub(crate) fn forked() {
+    GENERATION.fetch_add(1, Ordering::Relaxed);
+}
+
+/// See the module.
+pub(crate) struct Home<T> {
+    /// Always there until it is dropped.
+    inner: Option<T>,
+    generation: u32,
+}
+
+impl<T> Home<T> {
+    pub(crate) fn new(inner: T) -> Self {
+        Self { inner: Some(inner), generation: GENERATION.load(Ordering::Relaxed) }
+    }
+
+    /// What is here, unless that is the parent's.
+    #[inline]
+    pub(crate) fn get(&self) -> Outcome<&T> {
+        match &self.inner {
+            Some(inner) if self.generation == GENERATION.load(Ordering::Relaxed) => Ok(inner),
+            _ => Err(Failure::Forked),
+        }
+    }
+}
+
+impl<T> Drop for Home<T> {
+    fn drop(&mut self) {
+        if self.generation != GENERATION.load(Ordering::Relaxed) {
+            std::mem::forget(self.inner.take());
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! [`Rows`]: record batches for any consumer of Arrow's. Each consumer gets a stream of its own, from the beginning.
+
+use arrow_array::{RecordBatch, RecordBatchReader};
+use arrow_schema::{ArrowError, SchemaRef};
+use forebay_env::sync::Mutex;
+use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
+
+use crate::failure::Outcome;
+use crate::home::Home;
+use crate::kernel::{schema_capsule, stream_capsule};
+
+/// So many rows make a record batch.
+pub(crate) const BATCH_ROWS: usize = 64 << 10;
+
+/// Record batches, one after the other.
+pub(crate) type Batches = Box<dyn Iterator<Item = forebay::Result<RecordBatch>> + Send>;
+/// What begins them anew.
+pub(crate) type Begin = Box<dyn Fn() -> forebay::Result<Batches> + Send + Sync>;
+
+/// Record batches of Arrow's: give them to ``pyarrow.table``, ``polars.DataFrame``, a query of DuckDB's, and so on.
+///
+/// Each consumer gets a stream from the beginning, as of when it asks. Batches have at most 65,536 rows, and are made
+/// while they are read, without the interpreter's lock.
+#[pyclass(frozen, module = "forebay")]
+pub(crate) struct Rows(Home<Source>);
+
+struct Source {
+    schema: SchemaRef,
+    begin: Begin,
+}
+
+impl Rows {
+    pub(crate) fn new(schema: SchemaRef, begin: Begin) -> Self {
+        Self(Home::new(Source { schema, begin }))
+    }
+
+    /// Rows that are there.
+    pub(crate) fn of(batch: RecordBatch) -> Self {
+        let schema = batch.schema();
+        let begin = move || -> forebay::Result<Batches> { Ok(Box::new(std::iter::once(Ok(batch.clone())))) };
+        Self::new(schema, Box::new(begin))
+    }
+}
+
+#[pymethods]
+impl Rows {
+    /// The names of the columns.
+    #[getter]
+    fn columns(&self) -> Outcome<Vec<String>> {
+        Ok(self.0.get()?.schema.fields().iter().map(|field| field.name().clone()).collect())
+    }
+
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<&Bound<'py, PyAny>>,
+    ) -> Outcome<Bound<'py, PyCapsule>> {
+        // The interface lets a producer pass by what is wished for.
+        let _ = requested_schema;
+        let source = self.0.get()?;
+        let batches = py.detach(|| (source.begin)())?;
+        stream(py, SchemaRef::clone(&source.schema), batches)
+    }
+
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> Outcome<Bound<'py, PyCapsule>> {
+        schema_capsule(py, &self.0.get()?.schema)
+    }
+
+    fn __repr__(&self) -> Outcome<String> {
+        let fields = self.0.get()?.schema.fields().iter();
+        let fields: Vec<String> =
+            fields.map(|field| format!("{}: {}", field.name(), field.data_type())).collect();
+        Ok(format!("<forebay.Rows: {}>", fields.join(", ")))
+    }
+}
+
+/// A capsule of record batches.
+pub(crate) fn stream<'py>(
+    py: Python<'py>,
+    schema: SchemaRef,
+    batches: Batches,
+) -> Outcome<Bound<'py, PyCapsule>> {
+    Ok(stream_capsule(py, Box::new(Reader { schema, batches: Home::new(Mutex::new(batches)) }))?)
+}
+
+/// Batches that a consumer reads, without the interpreter's lock.
+struct Reader {
+    schema: SchemaRef,
+    batches: Home<Mutex<Batches>>,
+}
+
+impl Iterator for Reader {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let Ok(batches) = self.batches.get() else {
+            let told = "this stream was begun before a fork, and is the parent process's";
+            return Some(Err(ArrowError::CDataInterface(told.into())));
+        };
+        let next = batches.lock().next()?;
+        Some(next.map_err(|error| ArrowError::ExternalError(Box::new(error))))
+    }
+}
+
+impl RecordBatchReader for Reader {
+    fn schema(&self) -> SchemaRef {
+        SchemaRef::clone(&self.schema)
+    }
+}

@@ -1,0 +1,368 @@
+"""Group-by, in memory, in files and in a database, held against DuckDB, Polars and plain Python over random tables."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import math
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import forebay as fb
+
+EXACT = {
+    "n": (fb.count(), "count(*)"),
+    "ni": (fb.count("i"), "count(i)"),
+    "nt": (fb.count_if("b"), "case when count(b) > 0 then count(*) filter (where b) end"),
+    "si": (fb.sum("i"), "sum(i)"),
+    "sd": (fb.sum("d"), "sum(d)"),
+    "sf": (fb.fsum("f"), "sum(f)"),
+    "lo": (fb.min("i"), "min(i)"),
+    "hi": (fb.max("f"), "max(f)"),
+    "first": (fb.min_text("s"), "min(s)"),
+    "last": (fb.max_text("s"), "max(s)"),
+    "all": (fb.bool_and("b"), "bool_and(b)"),
+    "some": (fb.bool_or("b"), "bool_or(b)"),
+    "bits": (fb.bit_or("i"), "bit_or(i)"),
+    "u": (fb.distinct("s"), "count(distinct s)"),
+}
+CLOSE = {
+    "m": (fb.mean("f"), "avg(f)"),
+    "v": (fb.var("f"), "var_samp(f)"),
+    "dev": (fb.stddev("f", ddof=0), "stddev_pop(f)"),
+    "c": (fb.corr("f", "i"), "corr(f, i)"),
+}
+WORDS = ["", "ulm", "Ulm", "a,b", "é", "zero\0in it", "a text that is rather long, longer than views keep"]
+
+
+def rows(rng: random.Random, count: int) -> pa.Table:
+    """Columns of several types with nulls, in chunks of which some are empty, and slices of others."""
+
+    def of(make: Callable[[], Any], kind: pa.DataType) -> pa.ChunkedArray:
+        values = pa.array([None if rng.random() < 0.1 else make() for _ in range(count + 7)], kind)
+        start = rng.randrange(8)
+        values = values.slice(start, count)
+        cuts = sorted(rng.randrange(count + 1) for _ in range(3))
+        bounds = [0, *cuts, cuts[-1], count]
+        return pa.chunked_array([values.slice(a, b - a) for a, b in zip(bounds, bounds[1:], strict=False)], kind)
+
+    day = datetime.date(2024, 2, 27)
+    return pa.table(
+        {
+            "i": of(lambda: rng.randrange(-50, 50), pa.int64()),
+            "small": of(lambda: rng.randrange(-3, 3), pa.int16()),
+            "f": of(lambda: rng.randrange(-40, 40) / 4, pa.float64()),
+            "odd": of(lambda: rng.choice([math.nan, 0.0, -0.0, 1.5, math.inf]), pa.float64()),
+            "s": of(lambda: rng.choice(WORDS), pa.string()),
+            "large": of(lambda: rng.choice(WORDS), pa.large_string()),
+            "view": of(lambda: rng.choice(WORDS), pa.string_view()),
+            "coded": of(lambda: rng.choice(WORDS), pa.dictionary(pa.int8(), pa.string())),
+            "raw": of(lambda: rng.choice([b"", b"\xff", b"\0"]), pa.binary()),
+            "b": of(lambda: rng.random() < 0.5, pa.bool_()),
+            "day": of(lambda: day + datetime.timedelta(rng.randrange(4)), pa.date32()),
+            "moment": of(lambda: datetime.datetime(2024, 2, 28, rng.randrange(3)), pa.timestamp("us")),
+            "d": of(lambda: decimal.Decimal(rng.randrange(-500, 500)) / 100, pa.decimal128(10, 2)),
+        }
+    )
+
+
+KEYS = [
+    [],
+    ["s"],
+    ["i"],
+    ["small", "b"],
+    ["odd"],
+    ["large", "day"],
+    ["view", "coded"],
+    ["raw", "moment"],
+    ["d", "s", "b"],
+]
+
+
+def plain(value: Any) -> Any:
+    """Values that are one group, or one answer, as one value."""
+    if isinstance(value, float):
+        return "nan" if math.isnan(value) else value + 0.0
+    if isinstance(value, decimal.Decimal):
+        return int(value) if value == int(value) else float(value)
+    return value
+
+
+def by_key(table: pa.Table, keys: int) -> dict[tuple[Any, ...], tuple[Any, ...]]:
+    """Rows by the values of their first columns."""
+    found: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+    for row in zip(*(column.to_pylist() for column in table.columns), strict=True):
+        key, rest = tuple(map(plain, row[:keys])), tuple(map(plain, row[keys:]))
+        assert key not in found, "each group once"
+        found[key] = rest
+    return found
+
+
+def asked_of_duckdb(table: pa.Table, key: list[str], functions: dict[str, tuple[str, str]]) -> pa.Table:
+    """The answers that are expected."""
+    columns = [*key, *(f"{text} as {name}" for name, (_, text) in functions.items())]
+    group = f"group by {', '.join(key)}" if key else ""
+    query = f"select {', '.join(columns)} from tab {group}"
+    relation = duckdb.connect().from_arrow(table).query("tab", query)
+    assert relation is not None
+    return relation.to_arrow_table()
+
+
+@pytest.mark.parametrize("key", KEYS, ids=",".join)
+@pytest.mark.parametrize("where", ["memory", "files", "stored"])
+def test_groups_are_those_of_duckdb(key: list[str], where: str, rng: random.Random, place: Path) -> None:
+    functions = {**EXACT, **CLOSE}
+    aggs = {name: text for name, (text, _) in functions.items()}
+    table = rows(rng, 3000)
+    expected = by_key(asked_of_duckdb(table, key, functions), len(key))
+    with fb.open(place / "db", memory="4MB") as db:
+        groups: fb.Aggregator | fb.StoredAggregator
+        if where == "stored":
+            groups = db.aggregator("g", key=key, aggs=aggs)
+        else:
+            groups = fb.Aggregator(key=key, aggs=aggs, memory="64MB", spill=place if where == "files" else None)
+        assert groups.update(table.slice(0, 1000)) == 1000
+        for batch in table.slice(1000, 500).to_batches():
+            groups.update(batch)
+        groups.update(table.slice(0, 0))
+        groups.update(pa.RecordBatchReader.from_batches(table.schema, table.slice(1500).to_batches()))
+        result = groups.result()
+        assert result.columns == [*key, *aggs]
+        found = by_key(pa.table(result), len(key))
+        assert found.keys() == expected.keys()
+        exact = len(EXACT)
+        for group, answers in found.items():
+            assert answers[:exact] == expected[group][:exact], group
+            for one, other in zip(answers[exact:], expected[group][exact:], strict=True):
+                # Of too few values, or of equal ones, one has null and the other what is not a number.
+                same = one == other or {one, other} <= {None, "nan"}
+                assert same or math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-9), group
+        # Each consumer gets a stream of its own.
+        assert by_key(pa.table(result), len(key)) == found
+        assert pl.DataFrame(result).height == len(found)
+        if isinstance(groups, fb.Aggregator):
+            groups.close()
+    assert [path.name for path in place.iterdir()] == ["db"], "nothing is left"
+
+
+def test_sketches_are_close(rng: random.Random) -> None:
+    values = [rng.gauss(0, 1) for _ in range(20_000)]
+    ids = [rng.randrange(5000) for _ in range(20_000)]
+    table = pa.table({"v": values, "id": ids, "w": ["a" if at % 3 else "b" for at in range(20_000)]})
+    aggs = {
+        "p50": fb.median("v"),
+        "p99": fb.quantile("v", 0.99),
+        "u": fb.hll("id"),
+        "theta": fb.theta("id", 14),
+        "top": fb.top("id", 2),
+        "some": fb.sample("id", 3),
+        "often": fb.frequent("w"),
+        "bins": fb.histogram("v", [-1, 0, 1]),
+        "words": fb.set("w"),
+    }
+    groups = fb.Aggregator(aggs=aggs)
+    groups.update(table)
+    found = groups.get()
+    assert found is not None
+    ordered, distinct = sorted(values), len(set(ids))
+    assert abs(found["p50"] - ordered[10_000]) < 0.05 and abs(found["p99"] - ordered[19_800]) < 0.2
+    assert abs(found["u"] - distinct) < 0.06 * distinct and abs(found["theta"] - distinct) < 0.04 * distinct
+    assert str(max(ids)) in found["top"] and "a" in found["often"] and "b" in found["words"]
+    assert len(found["bins"]) > 4 and found["some"]
+
+
+def test_single_groups_many_and_the_greatest(rng: random.Random, db: fb.Database) -> None:
+    key = ["s", "day", "odd", "d", "moment"]
+    table = rows(rng, 2000)
+    memory = fb.Aggregator(key=key, aggs={"n": fb.count(), "total": fb.sum("i")}, schema=table.schema)
+    stored = db.aggregator("g", key=key, aggs={"n": fb.count(), "total": fb.sum("i")}, schema=table.schema)
+    for groups in (memory, stored):
+        assert pa.table(groups.result()).num_rows == 0
+        assert groups.get(*([None] * 5)) is None
+        groups.update(table)
+        found = pa.table(groups.result())
+        for row in rng.sample(found.to_pylist(), 40):
+            answers = {name: row.pop(name) for name in ("n", "total")}
+            answers["total"] = None if answers["total"] is None else int(answers["total"])
+            assert groups.get(*row.values()) == answers == groups.get(**row)
+        assert groups.get("nobody", None, 0.0, None, None) is None
+        asked = pa.concat_tables([found.select(key).slice(5, 20), found.select(key).slice(5, 1)])
+        asked = asked.append_column("other", pa.array(range(21)))
+        many = pa.table(groups.get_many(asked))
+        assert many.column_names == [*key, "n", "total"]
+        again = found.slice(5, 20).select(["n", "total"]).to_pylist()
+        assert many.select(["n", "total"]).to_pylist() == [*again, again[0]]
+        nobody = asked.slice(0, 2).set_column(0, "s", pa.array(["nobody", "ulm"]))
+        assert pa.table(groups.get_many(nobody))["n"].to_pylist()[0] is None
+        best = pa.table(groups.top("n", 7))["n"].to_pylist()
+        assert best == sorted(found["n"].to_pylist(), reverse=True)[:7]
+        totals = [total for total in found["total"].to_pylist() if total is not None]
+        assert pa.table(groups.top("total", 5))["total"].to_pylist() == sorted(totals, reverse=True)[:5]
+        assert pa.table(groups.top("n", 0)).num_rows == 0
+        with pytest.raises(TypeError, match="a value for each column of the key: s, day"):
+            groups.get("ulm")
+        with pytest.raises(TypeError, match="column day has values of Date32, and a value of type str"):
+            groups.get("ulm", "monday", 0.0, None, None)
+        with pytest.raises(fb.Invalid, match="no `m` in aggs; there are: n, total"):
+            groups.top("m")
+
+
+def test_any_consumer_and_any_producer(rng: random.Random) -> None:
+    table = rows(rng, 500).select(["s", "i", "view"])
+    groups = fb.Aggregator(key="s", aggs={"n": fb.count(), "again": fb.count(), "i": fb.sum("i")})
+    frame = pl.from_arrow(table)
+    relation = duckdb.connect().from_arrow(table)
+    for data in (table, frame, relation, table.to_batches()[0]):
+        groups.update(data)
+    rows_of_all = 3 * 500 + table.to_batches()[0].num_rows
+    result = groups.result()
+    assert sum(pa.table(result)["n"].to_pylist()) == rows_of_all
+    assert pl.DataFrame(result)["again"].sum() == rows_of_all
+    joined = duckdb.sql("select sum(a.n) from result a join result b on a.s is not distinct from b.s")
+    assert joined is not None and joined.fetchall() == [(rows_of_all,)], "it is read twice"
+    assert "n: Int64" in repr(result)
+    for wrong in ([1], {"a": [1]}, "text", pa.array([1])):
+        with pytest.raises(TypeError):
+            groups.update(wrong)  # type: ignore[arg-type]
+
+
+def test_what_cannot_be_grouped_is_told() -> None:
+    with pytest.raises(fb.Invalid, match="no function"):
+        fb.Aggregator(key=["a"], aggs={})
+    with pytest.raises(fb.Invalid, match="two columns would be called `a`"):
+        fb.Aggregator(key=["a"], aggs={"a": fb.count()})
+    with pytest.raises(TypeError, match="aggs is a dictionary"):
+        fb.Aggregator(key=["a"], aggs={"n": 7})  # type: ignore[dict-item]
+    with pytest.raises(fb.Invalid, match="more than one function"):
+        fb.Aggregator(aggs={"n": "count,count:a"})
+    groups = fb.Aggregator(key=["a"], aggs={"n": "summ:b"})
+    table = pa.table({"a": ["x", "y"], "b": ["1", "two"]})
+    with pytest.raises(fb.Invalid, match="did you mean `sum`"):
+        groups.update(table)
+    with pytest.raises(fb.Invalid, match="give schema="):
+        groups.result()
+    groups = fb.Aggregator(key=["a"], aggs={"n": fb.sum("b")})
+    with pytest.raises(fb.Invalid, match="row 2.*`two` is not a number"):
+        groups.update(table)
+    assert pa.table(groups.result()).to_pydict() == {"a": ["x"], "n": ["1"]}
+    many = pa.table({"b": pa.array(["1"] * 150_000 + ["much"] + ["1"] * 9)})
+    with pytest.raises(fb.Invalid, match="row 150001"):
+        fb.Aggregator(aggs={"n": fb.sum("b")}).update(many)
+    with pytest.raises(fb.Invalid, match="no column `a`"):
+        groups.update(pa.table({"b": ["1"]}))
+    with pytest.raises(fb.Invalid, match="column `a`.*Int64.*Utf8"):
+        groups.update(pa.table({"a": [1], "b": ["1"]}))
+    with pytest.raises(fb.Invalid, match="cast it"):
+        fb.Aggregator(key=["a"], aggs={"n": fb.count()}).update(pa.table({"a": [[1]]}))
+    groups.close()
+    with pytest.raises(fb.Closed):
+        groups.update(table)
+    assert fb.sum("net, total") == 'sum:"net, total"' and fb.string_agg("a", ", ") == 'string_agg:a:", ":1000'
+
+
+def test_more_groups_than_memory(place: Path) -> None:
+    table = pa.table({"k": pa.array(range(400_000)), "v": pa.array([1] * 400_000)})
+    with fb.Aggregator(key="k", aggs={"n": fb.count(), "s": fb.sum("v")}, memory="4MB", spill=place) as groups:
+        for _ in range(2):
+            groups.update(table)
+        assert groups.memory_bytes < 16 << 20
+        assert groups.get(77) == {"n": 2, "s": 2}
+        result = groups.result()
+        stream = pa.RecordBatchReader.from_stream(result)
+        sizes = [batch.num_rows for batch in stream]
+        assert sum(sizes) == 400_000 and max(sizes) == 65_536
+        half = pa.RecordBatchReader.from_stream(result)
+        half.read_next_batch()
+    assert sum(batch.num_rows for batch in half) == 400_000 - 65_536, "a stream lives without the aggregator"
+    del half
+    with pytest.raises(fb.Error, match="memory"):
+        fb.Aggregator(key="k", aggs={"n": fb.count()}, memory="1MB").update(table)
+
+
+def test_two_stages(rng: random.Random, db: fb.Database) -> None:
+    table = rows(rng, 3000)
+    aggs = {"n": fb.count(), "s": fb.sum("i"), "u": fb.hll("s"), "words": fb.set("s")}
+    whole = fb.Aggregator(key=["coded", "day"], aggs=aggs)
+    whole.update(table)
+    parts = [fb.Aggregator(key=["coded", "day"], aggs=aggs) for _ in range(3)]
+    for at, part in enumerate(parts):
+        part.update(table.slice(1000 * at, 1000))
+    merged = fb.Aggregator(key=["coded", "day"], aggs=aggs)
+    stored = db.aggregator("g", key=["coded", "day"], aggs=aggs)
+    for part in parts:
+        # As another process would get them.
+        sink = pa.BufferOutputStream()
+        states = pa.table(part.states())
+        with pa.ipc.new_stream(sink, states.schema) as writer:
+            writer.write_table(states)
+        received = pa.ipc.open_stream(sink.getvalue()).read_all()
+        assert merged.merge(received) == states.num_rows == stored.merge(received)
+    expected = by_key(pa.table(whole.result()), 2)
+    assert by_key(pa.table(merged.result()), 2) == expected == by_key(pa.table(stored.result()), 2)
+    # And rows on top of merged states.
+    merged.update(table)
+    assert sum(pa.table(merged.result())["n"].to_pylist()) == 6000
+    other = fb.Aggregator(key=["coded"], aggs=aggs)
+    with pytest.raises(fb.Invalid, match="these are groups by"):
+        other.merge(parts[0].states())
+    with pytest.raises(fb.Invalid, match="no partial states"):
+        other.merge(table)
+
+
+def test_groups_that_are_kept(place: Path, rng: random.Random) -> None:
+    table = rows(rng, 1000)
+    aggs = {"n": fb.count(), "f": fb.fsum("f"), "u": fb.hll("s")}
+    memory = fb.Aggregator(key=["s", "b"], aggs=aggs)
+    for _ in range(3):
+        memory.update(table)
+    with fb.open(place / "db", memory="4MB") as db:
+        with pytest.raises(fb.NotFound, match="say key and aggs"):
+            db.aggregator("g")
+        groups = db.aggregator("g", key=["s", "b"], aggs=aggs, layout="wb-tree:ordered")
+        assert groups.metadata is None and groups.name == "g"
+        with pytest.raises(fb.Invalid, match="give schema="):
+            groups.commit(metadata=b"0")
+        other = db.table("other")
+        groups.update(table)
+        batch = db.batch()
+        batch.put(other, b"k", b"v")
+        groups.commit(table, metadata=b"offset 2000", batch=batch, durability="disk")
+        assert groups.metadata == b"offset 2000" and other[b"k"] == b"v"
+        assert db.tables()["g"] == "wb-tree:ordered"
+    with fb.open(place / "db", memory="4MB") as db:
+        groups = db.aggregator("g")
+        assert groups.metadata == b"offset 2000"
+        assert "g by" in repr(groups)
+        again = db.aggregator("g", key=["s", "b"], aggs=aggs)
+        # Another library's layout of texts is the same column.
+        again.commit(pl.from_arrow(table), metadata=b"offset 3000")
+        assert by_key(pa.table(groups.result()), 2) == by_key(pa.table(memory.result()), 2)
+        with pytest.raises(fb.Invalid, match="was made with aggs"):
+            db.aggregator("g", key=["s", "b"], aggs={"m": fb.count(), "f": fb.fsum("f"), "u": fb.hll("s")})
+        with pytest.raises(fb.Invalid, match="these are groups by"):
+            db.aggregator("g", key=["s"], aggs=aggs)
+        with pytest.raises(fb.Invalid, match="column `s`.*Int64"):
+            groups.update(table.set_column(table.column_names.index("s"), "s", pa.array(range(1000))))
+        before = pa.table(groups.result()).num_rows
+        bad = pa.table({"s": ["x", "y"], "b": [True, True], "f": ["1", "much"]})
+        with pytest.raises(fb.Invalid, match="row 2"):
+            groups.commit(bad, metadata=b"never")
+        assert pa.table(groups.result()).num_rows == before and groups.metadata == b"offset 3000"
+        groups.finalize()
+        assert db.verify()["problems"] == []
+        with fb.open(place / "db", read_only=True) as reader:
+            db.sync()
+            reader.refresh()
+            assert pa.table(reader.aggregator("g").result()).num_rows == before
+    with fb.open(place / "db") as db:
+        removable = db.aggregator("r", key="k", aggs={"n": fb.count()}, deletes=True)
+        removable.update(pa.table({"k": [1, 2]}))
+        removable.delete(1)
+        assert removable.get(1) is None and removable.get(k=2) == {"n": 1}

@@ -1,0 +1,300 @@
+"""Forks, threads, signals, pickles, and the ends of processes."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import forebay as fb
+
+
+def run(program: str, *args: object, expect: int = 0) -> str:
+    """Runs a program in an interpreter of its own, and gives what it wrote."""
+    done = subprocess.run(
+        [sys.executable, "-X", "faulthandler", "-c", textwrap.dedent(program), *map(str, args)],
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+    assert done.returncode == expect, f"{done.returncode}: {done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def test_a_child_of_a_fork_leaves_all_alone(place: Path) -> None:
+    told = run(
+        """
+        import os, sys
+        import pyarrow as pa
+        import forebay as fb
+
+        db = fb.open(sys.argv[1] + "/db")
+        table = db.ordered_table("t")
+        table[b"a"] = b"1"
+        groups = fb.Aggregator(key="k", aggs={"n": fb.count()}, spill=sys.argv[1])
+        groups.update(pa.table({"k": [1, 2]}))
+        held = [db.snapshot(), db.batch(), db.begin(), table.cursor(), table.items(), iter(table), groups.result()]
+        stream = pa.RecordBatchReader.from_stream(table.items())
+        child = os.fork()
+        if child == 0:
+            for call in (
+                lambda: table[b"a"], lambda: table.put(b"a", b"2"), lambda: db.stats(), lambda: db.close(),
+                lambda: held[0].get(table, b"a"), lambda: held[1].commit(), lambda: held[2].commit(),
+                lambda: held[3].next(), lambda: list(held[4]), lambda: next(held[5]), lambda: pa.table(held[6]),
+                lambda: groups.get(1), lambda: groups.close(),
+            ):
+                try:
+                    call()
+                except fb.Forked as error:
+                    assert "before a fork" in str(error)
+                else:
+                    print("was not refused", flush=True)
+            try:
+                stream.read_next_batch()
+            except pa.ArrowInvalid as error:
+                assert "before a fork" in str(error)
+            # What was held goes, and the child has databases of its own.
+            del held, stream, table, db, groups
+            with fb.open(sys.argv[1] + "/child") as own:
+                own.table("t")[b"c"] = b"1"
+            last = fb.open(sys.argv[1] + "/child")
+            assert last.table("t")[b"c"] == b"1"
+            sys.exit(3)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
+        assert table[b"a"] == b"1" and groups.get(1) == {"n": 1}
+        print("parent is well")
+        """,
+        place,
+    )
+    assert told == "parent is well\n"
+    assert sorted(path.name for path in place.iterdir()) == ["child", "db"]
+
+
+def test_nothing_is_pickled(db: fb.Database) -> None:
+    table = db.table("t")
+    for held in (db, table, table.items(), db.snapshot(), db.batch(), fb.Aggregator(aggs={"n": fb.count()})):
+        with pytest.raises(TypeError, match="pickle"):
+            pickle.dumps(held)
+    error = pickle.loads(pickle.dumps(fb.Corruption("damaged")))
+    assert isinstance(error, fb.Corruption)
+
+
+def test_what_is_open_is_closed_at_exit(place: Path) -> None:
+    for ending in ("", "raise SystemExit(0)", "db.close()", "threading.Thread(target=loop, daemon=True).start()"):
+        run(
+            f"""
+            import sys, threading
+            import pyarrow as pa
+            import forebay as fb
+
+            db = fb.open(sys.argv[1] + "/db", memory="8MB")
+            table = db.table("t")
+            table.update((b"%d" % at, b"v") for at in range(1000))
+            scan = iter(table.items())
+            next(scan)
+            groups = fb.Aggregator(key="k", aggs={{"n": fb.count()}}, memory="4MB", spill=sys.argv[1])
+            groups.update(pa.table({{"k": range(300_000)}}))
+            batches = pa.RecordBatchReader.from_stream(groups.result())
+            batches.read_next_batch()
+
+            def loop():
+                try:
+                    while True:
+                        table[b"x"] = b"y"
+                except fb.Error:
+                    pass
+
+            {ending}
+            """,
+            place,
+        )
+        with fb.open(place / "db", memory="8MB") as db:
+            assert db.table("t").count() >= 1000 and db.verify()["problems"] == []
+
+
+def test_a_killed_process_keeps_groups_and_offset_together(place: Path) -> None:
+    program = textwrap.dedent(
+        """
+        import sys
+        import pyarrow as pa
+        import forebay as fb
+
+        with fb.open(sys.argv[1] + "/db", memory="1MB", write_buffer="64K") as db:
+            hits = db.aggregator("hits", key="page", aggs={"n": fb.count()})
+            done = int(hits.metadata or b"0")
+            print(done, flush=True)
+            for at in range(done, done + 100_000, 50):
+                pages = pa.table({"page": [page % 97 for page in range(at, at + 50)]})
+                hits.commit(pages, metadata=b"%d" % (at + 50))
+                print(at + 50, flush=True)
+        """
+    )
+    last = 0
+    for round in range(4):
+        process = subprocess.Popen([sys.executable, "-c", program, str(place)], stdout=subprocess.PIPE, text=True)
+        assert process.stdout is not None
+        for line in process.stdout:
+            begun, last = last, int(line)
+            assert last >= begun, "what was committed is there"
+            if last >= 2000 * (round + 1):
+                break
+        process.kill()
+        for line in process.stdout:
+            last = int(line) if line.endswith("\n") else last
+        process.wait()
+        process.stdout.close()
+        with fb.open(place / "db") as db:
+            hits = db.aggregator("hits")
+            assert hits.metadata is not None
+            done = int(hits.metadata)
+            assert done >= last, "it survives the process"
+            counts = pa.table(hits.result()).to_pydict()
+            assert sum(counts["n"]) == done
+            assert all(n == len(range(page, done, 97)) for page, n in zip(counts["page"], counts["n"], strict=True))
+            last = done
+
+
+def test_ctrl_c_ends_a_long_call(place: Path) -> None:
+    told = run(
+        """
+        import itertools, signal, sys, threading
+        import pyarrow as pa
+        import forebay as fb
+
+        batch = pa.record_batch({"k": pa.array(range(1000))})
+
+        def endless():
+            threading.Timer(0.3, lambda: signal.raise_signal(signal.SIGINT)).start()
+            while True:
+                yield batch
+
+        groups = fb.Aggregator(key="k", aggs={"n": fb.count()})
+        db = fb.open(sys.argv[1] + "/db", memory="8MB")
+        table = db.table("t")
+        table.update((b"%d" % at, b"v") for at in range(5000))
+
+        def forever():
+            threading.Timer(0.3, lambda: signal.raise_signal(signal.SIGINT)).start()
+            while True:
+                yield b"key"
+
+        stored = db.aggregator("g", key="k", aggs={"n": fb.count()})
+        stream = lambda: pa.RecordBatchReader.from_batches(batch.schema, endless())
+        for call in (
+            lambda: groups.update(stream()),
+            lambda: stored.update(stream()),
+            lambda: table.put_many(forever(), itertools.repeat(b"value")),
+        ):
+            try:
+                call()
+            except KeyboardInterrupt:
+                print("interrupted")
+        assert groups.get(1)["n"] > 0 and b"key" in table
+        db.close()
+        """,
+        place,
+    )
+    assert told == "interrupted\n" * 3
+
+
+def test_threads_go_on_while_one_waits(db: fb.Database) -> None:
+    table = db.ordered_table("t")
+    failures: list[BaseException] = []
+
+    def work(number: int) -> None:
+        try:
+            for at in range(300):
+                key = b"%d-%d" % (number, at)
+                table[key] = key
+                assert table[key] == key and key in table
+                with db.batch() as batch:
+                    batch.put(table, key + b"b", key)
+                if at % 50 == 0:
+                    assert sum(1 for _ in table.prefix(b"%d-" % number)) == 2 * (at + 1)
+                    assert pa.table(table.items()).num_rows > 0
+                    db.flush()
+        except BaseException as failure:
+            failures.append(failure)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures and table.count() == 6 * 600
+
+
+def test_threads_add_to_one_aggregator(db: fb.Database) -> None:
+    data = pa.table({"k": [at % 1000 for at in range(20_000)], "v": [1] * 20_000})
+    memory = fb.Aggregator(key="k", aggs={"n": fb.count(), "s": fb.sum("v")})
+    stored = db.aggregator("g", key="k", aggs={"n": fb.count(), "s": fb.sum("v")})
+    failures: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            for groups in (memory, stored):
+                groups.update(data)
+                assert pa.table(groups.result()).num_rows == 1000
+                assert groups.get(7) is not None
+        except BaseException as failure:
+            failures.append(failure)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+    for groups in (memory, stored):
+        found = pa.table(groups.result())
+        assert set(found["n"].to_pylist()) == {80}
+
+
+def test_one_thread_closes_while_others_work(place: Path) -> None:
+    for _ in range(5):
+        db = fb.open(place / "db", memory="8MB")
+        table = db.table("t")
+        failures: list[BaseException] = []
+
+        def work(db: fb.Database = db, table: fb.Table = table, failures: list[BaseException] = failures) -> None:
+            try:
+                while True:
+                    table[b"k"] = b"v"
+                    with db.batch() as batch:
+                        batch.put(table, b"l", b"w")
+                    sum(1 for _ in table.items())
+            except fb.Error:
+                pass
+            except BaseException as failure:
+                failures.append(failure)
+
+        threads = [threading.Thread(target=work) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        while b"l" not in table:
+            pass
+        db.close()
+        for thread in threads:
+            thread.join()
+        assert not failures
+    with fb.open(place / "db") as db:
+        assert db.verify()["problems"] == []
+
+
+def test_a_signal_handler_may_use_the_database(db: fb.Database) -> None:
+    table = db.table("t")
+    before = signal.signal(signal.SIGUSR1, lambda *_: table.put(b"told", b"1"))
+    try:
+        os.kill(os.getpid(), signal.SIGUSR1)
+        table.update((b"%d" % at, b"v") for at in range(1000))
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert table[b"told"] == b"1"

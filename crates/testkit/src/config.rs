@@ -1,6 +1,8 @@
 //! How a database and its tables are set up for a test: small in every respect, so that a few thousand
 //! records make a deep tree.
 
+mod draws;
+
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,6 +12,9 @@ use forebay::encryption::{KEY_BYTES, Key, OneKey};
 use forebay::{Codec, Database, Layout, Options, Pool, PrefixFilter, ReadOptions, Result};
 use forebay_env::{Env, Rng};
 
+pub use self::draws::ordered_layouts;
+pub(crate) use self::draws::{draw_groupings, draw_layout, draw_prefix_filter, draw_rate};
+use self::draws::{draw_pool, draw_prefix_filters, draw_reading};
 use crate::tables::keeps_order;
 use crate::{Keys, Merging, TABLES, Trip, Values};
 
@@ -33,8 +38,6 @@ const USUAL_BUFFERS_MAX: usize = 3;
 
 /// How many databases share a pool with their copies.
 const POOL_PERCENT: u32 = 15;
-/// Such a pool's memory: little more than a few databases need.
-const POOL_BYTES: u64 = 4 << 20;
 
 /// One set of options.
 #[derive(Clone, Debug)]
@@ -163,68 +166,6 @@ impl Default for Config {
             is_encrypted: false,
         }
     }
-}
-
-/// Every organisation that keeps keys in order, with parameters that make it busy.
-pub fn ordered_layouts() -> Vec<Layout> {
-    let names = [
-        "wb-tree:ordered",
-        "no-merge",
-        "immediate",
-        "geometric:r=2",
-        "geometric:r=3",
-        "geometric:p=2",
-        "range-merge",
-        "leveling:t=3",
-        "leveling",
-        "tiering:t=2",
-        "tiering:t=4",
-        "jungle:c=1.5,t=3",
-        "jungle",
-    ];
-    names.iter().map(|name| name.parse().expect("names of layouts")).collect()
-}
-
-/// One of them.
-pub(crate) fn draw_layout(rng: &mut Rng) -> Layout {
-    let layouts = ordered_layouts();
-    layouts[rng.index(layouts.len())]
-}
-
-/// A cube's groupings of two columns.
-pub(crate) fn draw_groupings(rng: &mut Rng) -> Groupings {
-    let drawn = match rng.below(3) {
-        0 => Groupings::cube(2),
-        1 => Groupings::rollup(2),
-        _ => Groupings::sets(2, [[1]]),
-    };
-    drawn.expect("two columns are few")
-}
-
-/// Of keys as they are drawn many have one of these.
-pub(crate) fn draw_prefix_filter(rng: &mut Rng) -> Option<PrefixFilter> {
-    let (bytes, until) = ([1, 2, 9][rng.index(3)], [0, b'a', 0xff][rng.index(3)]);
-    [None, Some(PrefixFilter::Bytes(bytes)), Some(PrefixFilter::Until(until))][rng.index(3)]
-}
-
-/// As usual, or otherwise; what is read is the same.
-fn draw_reading(rng: &mut Rng) -> ReadOptions {
-    let reading = ReadOptions::default().fill_cache(rng.chance(60));
-    if rng.chance(30) { reading.read_ahead_bytes([1, 20 << 10, 1 << 20][rng.index(3)]) } else { reading }
-}
-
-fn draw_prefix_filters(rng: &mut Rng) -> [Option<PrefixFilter>; TABLES] {
-    std::array::from_fn(|_| draw_prefix_filter(rng))
-}
-
-/// Mostly none.
-pub(crate) fn draw_rate(rng: &mut Rng) -> u64 {
-    [0, 0, 0, 1 << 20, 256 << 10][rng.index(5)]
-}
-
-/// A pool of its own.
-fn draw_pool(rng: &mut Rng) -> Pool {
-    Pool::new(POOL_BYTES, [1, 2, 4][rng.index(3)]).expect("memory and threads are enough")
 }
 
 impl Config {

@@ -179,5 +179,5 @@ format:
 lint:
 	@if $(CARGO) clippy --version >/dev/null 2>&1 || rustup component add clippy; then \
 	    echo '$(CARGO) clippy --workspace --all-targets -- -D warnings'; \
-	    PYO3_NO_PYTHON=1 $(CARGO) clippy --workspace --all-targets -- -D warnings; \
+	    PYO3_NO_PYTHON=1 PYO3_BUILD_EXTENSION_MODULE=1 $(CARGO) clippy --workspace --all-targets -- -D warnings; \
 	else echo 'skipped: clippy is not installed' >&2; fi

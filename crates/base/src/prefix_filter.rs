@@ -123,7 +123,8 @@ impl FromStr for PrefixFilter {
     fn from_str(text: &str) -> Result<Self> {
         let digit = |digit: u8| char::from(digit).to_digit(16);
         let filter = match text.strip_prefix(UNTIL).map(str::as_bytes) {
-            None => text.parse().ok().map(Self::Bytes),
+            // Numbers may have a plus sign elsewhere.
+            None => text.parse().ok().filter(|_| !text.starts_with('+')).map(Self::Bytes),
             Some([byte]) => Some(Self::Until(*byte)),
             Some([b'\\', b'x', high, low]) => {
                 digit(*high).zip(digit(*low)).map(|(high, low)| Self::Until((high << 4 | low) as u8))
@@ -206,7 +207,9 @@ mod tests {
 
     #[test]
     fn what_is_no_prefix_filter_is_refused() {
-        for text in ["", "0", "-1", "70000", "until:", "until:ab", "until:\\x0", "until:\\xzz", "after:/"] {
+        let texts =
+            ["", "0", "-1", "+8", "70000", "until:", "until:ab", "until:\\x0", "until:\\xzz", "after:/"];
+        for text in texts {
             let error = text.parse::<PrefixFilter>().unwrap_err().to_string();
             assert!(error.contains(&format!("`{text}`")), "{error}");
         }

@@ -172,11 +172,11 @@ pub struct Metrics {
     pub gets: Counter,
     /// Lookups answered by a write buffer.
     pub gets_from_buffer: Counter,
-    /// Filters asked.
+    /// Filters asked, by lookups for a key and by scans for a key prefix.
     pub filter_probes: Counter,
     /// Lists that scans passed over, for their filters denied the key prefix.
     pub prefix_denials: Counter,
-    /// Pages that then did not hold the key.
+    /// Pages that then did not hold the key that was looked up.
     pub filter_false: Counter,
     /// Pages read from files by lookups and scans; of trees, nodes and values; and values in value files.
     pub page_reads: Counter,

@@ -1,6 +1,7 @@
 //! A database's own keys. All stay that were ever used; what is written anew is encrypted by the newest.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fmt;
 
 use forebay_base::wire::u32_at;
@@ -69,6 +70,8 @@ pub struct DataKeys {
 struct Ring {
     keys: BTreeMap<u32, Arc<DataKey>>,
     newest: u32,
+    /// The last number that was given: those of forgotten keys, too.
+    drawn: u32,
 }
 
 impl DataKeys {
@@ -94,10 +97,15 @@ impl DataKeys {
         provider: &Arc<dyn KeyProvider>,
         reload: Option<Reload>,
     ) -> Result<Arc<Self>> {
-        let mut ring = Ring::default();
+        let (mut ring, mut providers) = (Ring::default(), BTreeMap::new());
         for one in wrapped {
-            ring.keys.insert(one.number, unwrap(one, &**provider)?);
+            let by = match providers.entry(&one.name) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(new) => new.insert(Cipher::new(&provider.key(&one.name)?)),
+            };
+            ring.keys.insert(one.number, unwrap(one, by)?);
             ring.newest = ring.newest.max(one.number);
+            ring.drawn = ring.newest;
         }
         if ring.keys.is_empty() {
             return Err(Error::invalid("there is no data key"));
@@ -131,10 +139,19 @@ impl DataKeys {
     pub fn draw(&self) -> Result<u32> {
         let key = DataKey::new(Key::new(*self.randomness.bytes()?))?;
         let mut ring = self.ring.write();
-        let number = ring.keys.last_key_value().map_or(1, |(&last, _)| last + 1);
+        let number =
+            ring.drawn.checked_add(1).ok_or_else(|| Error::invalid("there are too many data keys"))?;
         debug_assert!(number > ring.newest, "numbers grow");
+        ring.drawn = number;
         ring.keys.insert(number, key);
         Ok(number)
+    }
+
+    /// One that was drawn could not be kept: it is never used, nor is its number.
+    pub fn forget(&self, number: u32) {
+        let mut ring = self.ring.write();
+        debug_assert!(number > ring.newest, "nothing is encrypted by it");
+        ring.keys.remove(&number);
     }
 
     /// From here on what is written is encrypted by this one.
@@ -159,7 +176,7 @@ impl DataKeys {
         let known = self.ring.read().keys.get(&number).cloned();
         let (None, Some((reload, provider))) = (&known, &self.beside) else { return Ok(known) };
         let Some(wrapped) = reload()?.into_iter().find(|one| one.number == number) else { return Ok(None) };
-        let key = unwrap(&wrapped, &**provider)?;
+        let key = unwrap(&wrapped, &Cipher::new(&provider.key(&wrapped.name)?))?;
         self.ring.write().keys.insert(number, Arc::clone(&key));
         Ok(Some(key))
     }
@@ -221,12 +238,11 @@ impl DataKeys {
     }
 }
 
-fn unwrap(wrapped: &WrappedKey, provider: &dyn KeyProvider) -> Result<Arc<DataKey>> {
+fn unwrap(wrapped: &WrappedKey, by: &Cipher) -> Result<Arc<DataKey>> {
     let WrappedKey { number, name, nonce, bytes: wrapped } = wrapped;
     let (mut bytes, mut tag) = (Zeroizing::new([0; KEY_BYTES]), [0; TAG_BYTES]);
     bytes.copy_from_slice(&wrapped[..KEY_BYTES]);
     tag.copy_from_slice(&wrapped[KEY_BYTES..]);
-    let by = Cipher::new(&provider.key(name)?);
     if !by.decrypt(*nonce, &number.to_le_bytes(), &mut *bytes, tag) {
         return Err(Error::invalid(format!(
             "the provider's key `{name}` is not the one by which data key {number} was encrypted; give that one"

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use forebay_base::limits::BLOCK_BYTES;
 use forebay_base::{Error, Result};
 
-use super::blocks::{self, COPY_BYTES, EXTRA_BYTES, HEADER_BYTES, Header, STORED_BYTES};
+use super::blocks::{self, COPY_BYTES, EXTRA_BYTES, Header, STORED_BYTES};
 use super::cipher::Cipher;
 use super::data_keys::DataKeys;
 use super::fs::Damage;
@@ -35,14 +35,14 @@ pub(super) struct Shared {
 impl BlockFile {
     /// The file's header. Its spare is for whoever saves what is left: what is damaged is told of to anybody else.
     pub(super) fn header(inner: &dyn File, damage: Damage) -> Result<Header> {
-        let mut bytes = vec![0; HEADER_BYTES];
-        let got = inner.read_at(0, &mut bytes)?;
-        let (first, spare) = bytes[..got].split_at(got.min(COPY_BYTES));
-        let header = match (Header::decode(first), damage) {
-            (Err(_), Damage::Zeros) => Header::decode(spare),
-            (header, _) => header,
+        let read = |place: u64| -> Result<Header> {
+            let mut bytes = vec![0; COPY_BYTES];
+            let got = inner.read_at(place, &mut bytes)?;
+            Header::decode(&bytes[..got]).map_err(|reason| Error::corruption(inner.path(), place, reason))
         };
-        header.map_err(|reason| Error::corruption(inner.path(), 0, reason))
+        let first = read(0);
+        // By a read of its own: a disk gives an error where it cannot read the first.
+        if first.is_err() && damage == Damage::Zeros { read(COPY_BYTES as u64).or(first) } else { first }
     }
 
     fn cipher(&self) -> Result<&Cipher> {

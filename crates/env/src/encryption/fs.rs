@@ -125,7 +125,8 @@ impl FileSystem for EncryptedFs {
             return Ok(None);
         }
         let file = self.inner.open_read(path, Access::Random)?;
-        BlockFile::header(&*file, self.damage).map(|header| Some((header.key, header.sum())))
+        // Nothing is read by it, so that its spare is as good.
+        BlockFile::header(&*file, Damage::Zeros).map(|header| Some((header.key, header.sum())))
     }
 
     fn exists(&self, path: &Path) -> Result<bool> {

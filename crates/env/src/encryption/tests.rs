@@ -113,6 +113,12 @@ fn what_was_changed_is_not_read() {
         replace(&memory, PATH, damaged);
         assert!(read(&*fs, PATH).unwrap_err().is_corruption());
     }
+    // How it is encrypted the spare tells as well.
+    let known = fs.encrypted_as(Path::new("/8.list")).unwrap();
+    let mut damaged = read(&*memory, "/8.list").unwrap();
+    damaged[30] ^= 1;
+    replace(&memory, "/8.list", &damaged);
+    assert!(known.is_some() && fs.encrypted_as(Path::new("/8.list")).unwrap() == known);
     replace(&memory, PATH, &intact);
     assert_eq!(read(&*fs, PATH).unwrap(), text);
 }
@@ -138,6 +144,7 @@ fn what_is_left_of_a_file_is_read() {
     damaged[..HEADER_BYTES].fill(0);
     replace(&memory, PATH, &damaged);
     assert!(read(&*fs, PATH).unwrap_err().is_corruption(), "without its salt it has no key");
+    assert!(fs.encrypted_as(Path::new(PATH)).is_err(), "nor is it told by which it is");
 }
 
 /// Reads that are done together give what each does by itself, of files of all kinds, within and behind their ends.

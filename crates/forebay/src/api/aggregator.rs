@@ -206,7 +206,9 @@ impl<A: Aggregate> Aggregator<A> {
 
     /// The aggregator as a view has it, of this open database.
     pub(crate) fn seen_of(&self, view: View, database_id: u64) -> AggregatorSnapshot<A> {
-        AggregatorSnapshot { aggregator: self.clone(), view, database_id }
+        // Without their states keys come to nothing.
+        let reading = view.reading.keys_only(false);
+        AggregatorSnapshot { aggregator: self.clone(), view: view.reading(reading), database_id }
     }
 
     /// Merges all there is to one state a key: the least space and the fewest reads. More may be added meanwhile and

@@ -92,6 +92,10 @@ impl Database {
         }
         lease.end_ask();
         let parse = |answer: Vec<u8>| {
+            let answer = match &context.encryption {
+                Some(encryption) => encryption.decrypt_answer(answer)?,
+                None => answer,
+            };
             let parsed = serde_json::from_slice(&answer);
             parsed
                 .map_err(|error| Error::invalid(format!("the writer's numbers are not understood: {error}")))
@@ -102,7 +106,15 @@ impl Database {
     /// From now on whoever asks for the numbers of this database is answered.
     pub(super) fn answer_readers(&self) {
         let engine = Arc::downgrade(self.engine());
-        let answer = move || serde_json::to_vec(&Stats::of(&*engine.upgrade()?)).ok();
+        let answer = move || {
+            let engine = engine.upgrade()?;
+            let answer = serde_json::to_vec(&Stats::of(&engine)).ok()?;
+            // It names tables and savepoints.
+            match &engine.context.encryption {
+                Some(encryption) => encryption.encrypt_answer(answer).ok(),
+                None => Some(answer),
+            }
+        };
         let _ = self.engine().context.answer.set(Box::new(answer));
     }
 

@@ -54,7 +54,8 @@ impl Snapshot {
         }
     }
 
-    /// The same moment, of which lookups, scans and cursors by this handle read so, whatever those of the tables are told.
+    /// The same moment, of which lookups, scans (those in parts and by position, too) and cursors by this handle read so,
+    /// whatever those of the tables are told.
     pub fn with(&self, reading: ReadOptions) -> Self {
         Self { engine: Arc::clone(&self.engine), view: self.view.clone().reading(reading) }
     }

@@ -77,11 +77,11 @@ pub struct Stats {
     pub device_read_bytes: u64,
     /// Pages that the page cache had.
     pub cache_hits: u64,
-    /// Questions to filters.
+    /// Questions to filters, by lookups for a key and by scans for a key prefix.
     pub filter_probes: u64,
     /// Lists that scans passed over, because their filters [denied the key prefix](crate::TableBuilder::prefix_filter).
     pub prefix_denials: u64,
-    /// Those that a filter did not deny, of keys that were not there.
+    /// Questions of lookups that a filter did not deny, of keys that were not there. Those of scans are not followed up.
     pub filter_false_positives: u64,
     /// Bytes of lists, value files and the log's records, for each byte of records in lists and of values that they have
     /// pointers to, outdated ones included.

@@ -69,6 +69,14 @@ mod without {
         pub(super) fn unlock(_: &Env, _: &Path, _: &Options) -> Result<(Arc<dyn FileSystem>, Self)> {
             Err(Error::bug("a build without encryption was asked for it"))
         }
+
+        pub(crate) fn encrypt_answer(&self, _: Vec<u8>) -> Result<Vec<u8>> {
+            match *self {}
+        }
+
+        pub(crate) fn decrypt_answer(&self, _: Vec<u8>) -> Result<Vec<u8>> {
+            match *self {}
+        }
     }
 }
 
@@ -78,7 +86,7 @@ mod with {
     use std::sync::Arc;
 
     use forebay_base::{Error, Result};
-    use forebay_env::encryption::{Damage, DataKeys, EncryptedFs, KeyProvider, Reload};
+    use forebay_env::encryption::{Damage, DataKeys, EncryptedFs, KeyProvider, Reload, TRAILER_BYTES};
     use forebay_env::sync::Mutex;
     use forebay_env::{Env, FileSystem};
     use forebay_store::manifest::{AppendError, KeyFile};
@@ -93,6 +101,9 @@ mod with {
         /// Held by who replaces the key file.
         replacing: Mutex<()>,
     }
+
+    /// What the tag of a writer's answer to a reader vouches for.
+    const ANSWER: &[u8] = b"answer";
 
     fn remove_left(env: &Env, dir: &Path, name: &str) -> Result<()> {
         let path = dir.join(name);
@@ -149,9 +160,27 @@ mod with {
             let _alone = self.replacing.lock();
             let drawn = self.keys.draw()?;
             debug_assert!(drawn > self.keys.newest(), "nothing is encrypted by it before it is in the file");
-            self.write(fs, dir)?;
+            self.write(fs, dir).inspect_err(|_| self.keys.forget(drawn))?;
             self.keys.begin(drawn);
             Ok(())
+        }
+
+        /// What a writer tells a reader of itself, as it stands in a file.
+        pub(crate) fn encrypt_answer(&self, mut text: Vec<u8>) -> Result<Vec<u8>> {
+            let trailer = self.keys.encrypt_frame(ANSWER, &mut text)?;
+            text.extend_from_slice(&trailer);
+            Ok(text)
+        }
+
+        /// The same again.
+        pub(crate) fn decrypt_answer(&self, mut answer: Vec<u8>) -> Result<Vec<u8>> {
+            let trailer = answer.split_off(answer.len().saturating_sub(TRAILER_BYTES));
+            match self.keys.decrypt_frame(ANSWER, &mut answer, &trailer)? {
+                true => Ok(answer),
+                false => Err(Error::invalid(
+                    "what a writer tells of itself was not encrypted by a key of this database",
+                )),
+            }
         }
 
         fn write(&self, fs: &dyn FileSystem, dir: &Path) -> Result<()> {

@@ -165,10 +165,13 @@ fn part(
     digest: Option<u32>,
 ) -> Result<Part> {
     let (bytes, mut digest) = (fs.stored_bytes(path, shown_bytes), digest);
-    if let Some(digest) = &mut digest
-        && let Some((_, sum)) = fs.encrypted_as(path)?
-    {
-        *digest ^= sum;
+    if let Some(digest) = &mut digest {
+        match fs.encrypted_as(path) {
+            Ok(encrypted) => *digest ^= encrypted.map_or(0, |(_, sum)| sum),
+            // It is copied as it is, like any other damaged file.
+            Err(error) if error.is_corruption() => {}
+            Err(error) => return Err(error),
+        }
     }
     Ok(Part { kind, path: path.to_path_buf(), name: name_of(path), bytes, digest })
 }

@@ -29,8 +29,9 @@ impl ReadOptions {
     }
 
     /// Whether scans and cursors show keys alone, each with an empty value. Values that are [kept
-    /// apart](crate::TableBuilder::values_apart) are not read then; others lie beside their keys. Lookups of single keys
-    /// give values all the same.
+    /// apart](crate::TableBuilder::values_apart) are not read then; others lie beside their keys. `first`, `last` and
+    /// `nearest` are walks of one step, and show an empty value, too. Lookups of single keys give values all the same, and
+    /// so do aggregators, windows and cubes that are read at a snapshot: theirs are made of what is stored.
     pub fn keys_only(self, keys_only: bool) -> Self {
         Self { keys_only, ..self }
     }

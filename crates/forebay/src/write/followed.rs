@@ -9,7 +9,7 @@ use forebay_base::{Error, Kind, Result};
 use forebay_env::yield_point;
 use forebay_layouts::RuleName;
 use forebay_store::log::batch::{Payload, Records};
-use forebay_store::log::{Appended, Durability, frame};
+use forebay_store::log::{Appended, Durability};
 
 use crate::context::closed;
 use crate::versions::State;
@@ -61,9 +61,7 @@ impl Writer {
                 Appended::Done(sequence) => break sequence,
                 Appended::Stale => {}
                 Appended::Conflict(_) => return Err(Error::bug("a batch without a basis has a conflict")),
-                Appended::Full(segment) => {
-                    self.rotate(segment, frame::frame_bytes(payload.bytes().len()))?;
-                }
+                Appended::Full(segment) => self.rotate(segment, self.frame_bytes_of(&payload))?,
             }
         };
         debug_assert!(sequence >= u64::from(payload.records()), "each record has a number");

@@ -112,13 +112,7 @@ impl Writer {
                 Appended::Done(sequence) => break sequence,
                 Appended::Stale => {}
                 Appended::Conflict(table) => return Err(conflict(&self.versions.state(), table)),
-                Appended::Full(segment) => {
-                    let frame_bytes = match self.context.superblock.is_encrypted {
-                        true => frame::frame_bytes_max(payload.bytes().len()),
-                        false => frame::frame_bytes(payload.bytes().len()),
-                    };
-                    self.rotate(segment, frame_bytes)?;
-                }
+                Appended::Full(segment) => self.rotate(segment, self.frame_bytes_of(payload))?,
             }
         };
         debug_assert!(sequence >= payload.records() as u64, "each record has a number");
@@ -126,6 +120,14 @@ impl Writer {
         self.note(payload, &bounded);
         self.context.metrics.commit_latency.record(self.context.env.clock.now().saturating_sub(started));
         Ok(sequence)
+    }
+
+    /// What the frame of a batch takes: a buffer that is shorter never has room for it.
+    fn frame_bytes_of(&self, payload: &Payload) -> usize {
+        match self.context.superblock.is_encrypted {
+            true => frame::frame_bytes_max(payload.bytes().len()),
+            false => frame::frame_bytes(payload.bytes().len()),
+        }
     }
 
     /// Counts a batch that is in the log, and slows whoever brought it.

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use forebay::{Database, Layout, Options, OrderedTable, ReadOptions};
+use forebay::aggregate::functions::Distinct;
+use forebay::{Database, Layout, Options, OrderedTable, Period, ReadOptions, Tiers};
 use forebay_env::Env;
 use forebay_env::fs::{MemoryFs, TracedFs};
 
@@ -108,6 +109,26 @@ fn a_walk_that_is_told_to_read_ahead_makes_fewer_reads() {
 }
 
 #[test]
+fn a_walk_gives_up_reading_ahead_where_others_take_the_memory() {
+    let files = Files::new();
+    let (_db, table) = files.load("wb-tree:ordered", 100, None);
+    let begin = |bytes| {
+        let mut walk = table.with(ReadOptions::default().read_ahead_bytes(bytes)).range(..).unwrap();
+        walk.next().unwrap().unwrap();
+        walk
+    };
+    let walk = begin(64 << 10);
+    let alone = files.reads(|| assert_eq!(walk.count(), RECORDS as usize - 1))[0];
+    let walk = begin(64 << 10);
+    // Together more than the sixteenth of 16 MiB.
+    let _others: Vec<_> = (0..8).map(|_| begin(400 << 10)).collect();
+    let beside = files.reads(|| assert_eq!(walk.count(), RECORDS as usize - 1))[0];
+    println!("a walk at 64 KiB: {alone} reads alone, {beside} beside others");
+    // From its second leaf on it reads page by page.
+    assert!(beside > 3 * alone, "{alone} reads alone, {beside} beside others");
+}
+
+#[test]
 fn walks_over_keys_read_no_values_that_are_kept_apart() {
     for layout in ["wb-tree:ordered", "tiering:t=4", "jungle"] {
         let files = Files::new();
@@ -129,4 +150,38 @@ fn walks_over_keys_read_no_values_that_are_kept_apart() {
         // Single keys have their values.
         assert_eq!(keys.get(7u32.to_be_bytes()).unwrap(), Some(vec![7; 300]));
     }
+}
+
+/// What aggregators show is made of states, which are the values of their tables.
+#[test]
+fn aggregators_have_states_whatever_a_snapshot_shows() {
+    let files = Files::new();
+    let (db, _) = files.open();
+    let distinct = db.aggregator("distinct", Distinct).layout(Layout::wb_tree_ordered()).open().unwrap();
+    let tiers = Tiers::new(Period::milliseconds(10), 3);
+    let windows = db.windows("windows", Distinct, tiers).open().unwrap();
+    for value in [b"a", b"b"] {
+        distinct.add(b"key", value).unwrap();
+    }
+    // A key in two windows, whose states are merged.
+    for (time, value) in [(5, b"a"), (15, b"b")] {
+        windows.add(time, b"key", value).unwrap();
+    }
+    let check = || {
+        let keys = db.snapshot().with(ReadOptions::default().keys_only(true));
+        let expected = (b"key".to_vec(), 2);
+        let distinct = distinct.at(&keys);
+        assert_eq!(distinct.iter().unwrap().next().unwrap().unwrap(), expected);
+        assert_eq!(distinct.range(..).unwrap().next_back().unwrap().unwrap(), expected);
+        assert_eq!(distinct.get(b"key").unwrap(), Some(2));
+        let mut cursor = distinct.cursor().unwrap();
+        cursor.next().unwrap();
+        assert!(cursor.entry().is_some_and(|(_, state)| !state.is_empty()));
+        let windows = windows.at(&keys);
+        assert_eq!(windows.iter(0..20).unwrap().next().unwrap().unwrap(), expected);
+        assert_eq!(windows.get(0..20, b"key").unwrap(), Some(2));
+    };
+    check();
+    db.flush().unwrap();
+    check();
 }

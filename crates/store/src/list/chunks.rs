@@ -92,9 +92,10 @@ pub(super) struct Chunks {
     /// From the first read on: a short scan has none.
     chunk: Option<(AlignedBuf, MemoryClaim)>,
     chunk_bytes_max: usize,
-    /// Of a scan: how many pages it has read one by one, and to how long its pieces grow.
+    /// Of a scan: how many pages it has read one by one, and to how long its pieces grow, now and by default.
     singles: u32,
     grown_bytes: usize,
+    usual_grown_bytes: usize,
     caching: Caching,
     /// The pages in the chunk, and the chunk's place in the file.
     loaded: Pages<usize>,
@@ -142,6 +143,7 @@ impl Chunks {
             Reading::Check => (direct()?, STEP_BYTES),
         };
         let part = (list.store().cache.blocks().capacity_bytes() / SCAN_CACHE_PART) as usize;
+        let usual_grown_bytes = part.clamp(SCAN_CHUNK_BYTES_MIN, SCAN_CHUNK_BYTES_MAX);
         Ok(Self {
             reading,
             file,
@@ -149,7 +151,8 @@ impl Chunks {
             chunk: None,
             chunk_bytes_max,
             singles: 0,
-            grown_bytes: part.clamp(SCAN_CHUNK_BYTES_MIN, SCAN_CHUNK_BYTES_MAX),
+            grown_bytes: usual_grown_bytes,
+            usual_grown_bytes,
             caching: Caching::default(),
             loaded: 0..0,
             chunk_offset: 0,
@@ -167,9 +170,10 @@ impl Chunks {
         if self.is_scan() {
             self.singles = pace.singles;
             self.caching = pace.caching;
-            if self.singles == STEADY {
-                self.grown_bytes = pace.piece_bytes.clamp(SCAN_CHUNK_BYTES_MIN, STEP_BYTES);
-            }
+            self.grown_bytes = match self.singles {
+                STEADY => pace.piece_bytes.clamp(SCAN_CHUNK_BYTES_MIN, STEP_BYTES),
+                _ => self.usual_grown_bytes,
+            };
             self.chunk_bytes_max = pace.piece_bytes.clamp(SCAN_CHUNK_BYTES_MIN, self.grown_bytes);
         }
     }

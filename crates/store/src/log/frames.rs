@@ -124,10 +124,11 @@ impl Frames {
         };
         let mut text = std::mem::take(&mut self.decrypted);
         let frame = self.read(header.end(0))?;
-        let place = place_of(frame, segment, at);
-        // What is not encrypted was not written by this database.
+        // What is not encrypted was not written by this database; and the file may be shorter than it was when the header
+        // was read.
         let found = header.stored(secret, frame).filter(|_| header.is_encrypted);
         let Some((stored, trailer)) = found else { return Ok(None) };
+        let place = place_of(frame, segment, at);
         text.clear();
         text.extend_from_slice(stored);
         let is_it = keys.decrypt_frame(&place, &mut text, &trailer)?;

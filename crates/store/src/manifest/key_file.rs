@@ -25,13 +25,22 @@ pub struct KeyFile {
 }
 
 impl KeyFile {
-    /// Reads it; where it is damaged, its spare.
+    /// Reads it; where it is damaged, or the disk cannot read it, its spare.
     pub fn read(fs: &dyn FileSystem, dir: &Path) -> Result<Self> {
         let read = Self::read_from(fs, dir, names::KEYS);
         match &read {
-            Err(error) if error.is_corruption() => Self::read_from(fs, dir, names::KEYS_SPARE).or(read),
-            _ => read,
+            Ok(_) | Err(Error::NewerFormat { .. }) => read,
+            Err(_) => Self::read_from(fs, dir, names::KEYS_SPARE).or(read),
         }
+    }
+
+    /// Writes both anew where one is damaged, or they differ: by the one that is read.
+    pub fn keep_spare(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
+        let [own, spare] = [names::KEYS, names::KEYS_SPARE].map(|name| Self::read_from(fs, dir, name).ok());
+        if own.is_some() && own == spare {
+            return Ok(());
+        }
+        Self::read(fs, dir)?.write(fs, dir).map_err(AppendError::into_cause)
     }
 
     /// Reads both, to see that they are sound.

@@ -31,11 +31,11 @@ use crate::names;
 
 pub use current::{Closed, Current};
 pub use edit::{Change, Edit, LogMark, Rollback, Savepoint, Snapshot};
-use encrypted::{edit_of, mark};
+use encrypted::{edit_of, mark, why_malformed};
 pub use feed::{Feed, Line, Lineage};
 pub use follow::Followed;
 pub use key_file::KeyFile;
-use records::{read_records, record, record_bytes, resumes_behind};
+use records::{read_records, record, record_bytes, resumes_behind, salvage_records};
 pub use superblock::Superblock;
 pub use table::TableEntry;
 
@@ -180,9 +180,13 @@ impl Manifest {
     pub fn salvage(fs: &dyn FileSystem, dir: &Path, id: u64) -> Result<(Vec<Edit>, Option<u64>)> {
         let path = names::manifest(dir, id);
         let (file, bytes) = read_whole(fs, &path, false)?;
-        let (end, edits) = read_records(&bytes, id, &path, file.data_keys())?;
+        let (end, edits) = salvage_records(&bytes, id, file.data_keys())?;
         if edits.is_empty() {
-            return Err(Error::corruption(&path, 0, "the manifest has no sound snapshot"));
+            let reason = match record(&bytes, id, 0) {
+                None => "the manifest has no sound snapshot",
+                Some(_) => why_malformed(file.data_keys()),
+            };
+            return Err(Error::corruption(&path, 0, reason));
         }
         Ok((edits, (end < bytes.len()).then_some(end as u64)))
     }

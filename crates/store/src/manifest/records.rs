@@ -44,6 +44,21 @@ pub(super) fn read_records(
     Ok((at, edits))
 }
 
+/// The same for whoever saves what is left: up to the first one, too, that cannot be decrypted or is malformed.
+pub(super) fn salvage_records(
+    bytes: &[u8],
+    id: u64,
+    keys: Option<&Arc<DataKeys>>,
+) -> Result<(usize, Vec<Edit>)> {
+    let (mut at, mut edits) = (0, Vec::new());
+    while let Some(record) = record(bytes, id, at) {
+        let Some(edit) = edit_of(record, id, at as u64, keys)? else { break };
+        edits.push(edit);
+        at += record.len();
+    }
+    Ok((at, edits))
+}
+
 /// Whether a sound record stands anywhere behind a damaged one.
 pub(super) fn resumes_behind(bytes: &[u8], id: u64, end: usize) -> bool {
     (end + 1..bytes.len()).any(|at| record(bytes, id, at).is_some())

@@ -49,12 +49,13 @@ impl Superblock {
         Self::read_from(fs, dir, names::SUPERBLOCK_SPARE)
     }
 
-    /// Sees to it that there is a spare: databases of older builds have none.
+    /// Sees to it that there is a sound spare, of the data keys, too: databases of older builds have none.
     pub fn keep_spare(&self, fs: &dyn FileSystem, dir: &Path) -> Result<()> {
         match Self::read_spare(fs, dir) {
             Ok(spare) if spare == *self => Ok(()),
             _ => self.write_to(fs, dir, names::SUPERBLOCK_SPARE),
-        }
+        }?;
+        if self.is_encrypted { super::KeyFile::keep_spare(fs, dir) } else { Ok(()) }
     }
 
     fn read_from(fs: &dyn FileSystem, dir: &Path, name: &str) -> Result<Self> {

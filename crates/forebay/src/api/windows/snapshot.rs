@@ -36,7 +36,9 @@ impl<A> fmt::Debug for WindowsSnapshot<A> {
 
 impl<A: Aggregate> WindowsSnapshot<A> {
     pub(super) fn new(windows: &Windows<A>, view: View, database_id: u64) -> Self {
-        Self { windows: windows.clone(), view, database_id }
+        // Without their states keys come to nothing.
+        let reading = view.reading.keys_only(false);
+        Self { windows: windows.clone(), view: view.reading(reading), database_id }
     }
 
     /// What a key's values over a range of time came to.

@@ -139,16 +139,18 @@ impl Cursor {
     /// How it reads: as it was asked to, and else as it has come to.
     fn asked_pace(&self, pace: Pace) -> Pace {
         let asked = self.view.reading;
-        let ahead = asked.read_ahead_bytes.filter(|_| {
-            let memory = &self.versions.context.metrics.memory;
-            !memory.exceeds(Owner::Scanning, READ_AHEAD_PART)
-        });
-        let pace = ahead.map_or(pace, |bytes| {
-            let sources = self.merge.iter().flat_map(|merge| merge.sources());
-            let files = sources.filter(|source| matches!(source, Source::File(_))).count().max(1) as u64;
-            let share_bytes = self.versions.context.limit.bytes() / READ_AHEAD_PART / files;
-            Pace::steady(bytes.min(share_bytes).min(STEP_BYTES as u64) as usize)
-        });
+        let memory = &self.versions.context.metrics.memory;
+        let pace = match asked.read_ahead_bytes {
+            None => pace,
+            // Not as it has read so far: there may be many more lists now, each with a piece as long.
+            Some(_) if memory.exceeds(Owner::Scanning, READ_AHEAD_PART) => Pace::default(),
+            Some(bytes) => {
+                let sources = self.merge.iter().flat_map(|merge| merge.sources());
+                let files = sources.filter(|source| matches!(source, Source::File(_))).count().max(1) as u64;
+                let share_bytes = self.versions.context.limit.bytes() / READ_AHEAD_PART / files;
+                Pace::steady(bytes.min(share_bytes).min(STEP_BYTES as u64) as usize)
+            }
+        };
         pace.caching(asked.caching)
     }
 

@@ -1,6 +1,8 @@
 //! Encrypted databases beside others: readers of other processes, and followers. Two environments over one file system
 //! in memory stand for two processes.
 
+use std::time::Duration;
+
 use forebay::encryption::KeyProvider;
 use forebay::{Follower, OrderedTable};
 use forebay_env::sync::Mutex;
@@ -179,4 +181,48 @@ fn an_encrypted_follower_keeps_no_values_apart() {
         assert_eq!(copy.get(format!("{number}")).unwrap(), Some(value(number).into_bytes()));
     }
     assert_eq!(db.verify(&mut |_, _| ()).unwrap().problems, Vec::<String>::new());
+}
+
+/// What a writer tells a reader of itself stood in a file as it is, with the names of tables.
+#[test]
+fn a_writers_numbers_are_encrypted() {
+    let fs = MemoryFs::new();
+    let env = Env::simulated(fs.clone(), 1);
+    let db = Database::open(DIR, options(&env, "one", 1)).unwrap();
+    let table = db.table("planted").open().unwrap();
+    table.put("key", "value").unwrap();
+    let reader = Database::open(DIR, options(&env, "one", 1).read_only(true)).unwrap();
+    let told = reader.writer_stats(Duration::from_secs(3)).unwrap().unwrap();
+    assert_eq!((told.user_records, told.tables.len()), (1, 1));
+    // Asked by hand, so that the answer stays.
+    let readers = Path::new(DIR).join("readers");
+    let lease = fs.list(&readers).unwrap().pop().unwrap();
+    fs.create(&readers.join(lease.replace(".lease", ".ask")), Access::Buffered).unwrap();
+    env.jobs.advance(Duration::from_secs(3));
+    env.jobs.step_some(10_000);
+    let answer = bytes_of(&*fs, &readers.join(lease.replace(".lease", ".stats")));
+    assert!(answer.len() > 100 && !answer.windows(7).any(|window| window == b"planted"));
+}
+
+/// The frame of a batch is longer where it is encrypted: one about as long as the follower's write buffer, or longer, was
+/// never written.
+#[test]
+fn an_encrypted_follower_takes_batches_as_long_as_its_write_buffer() {
+    let env = Env::simulated(MemoryFs::new(), 5);
+    let source = Database::open(DIR, plain(&env).keep_changes(1 << 30)).unwrap();
+    let table = source.table("planted").open().unwrap();
+    let lengths: Vec<usize> = (0..20).map(|step| (8 << 10) - 120 + 8 * step).chain([40_000]).collect();
+    for &bytes in &lengths {
+        table.put(format!("{bytes}"), "v".repeat(bytes)).unwrap();
+    }
+    let encrypted = options(&env, "of its own", 2).keep_changes(1 << 30);
+    let mut follower = Follower::open("/follower", encrypted).unwrap();
+    let mut stream = source.stream_changes(follower.position(), Vec::new()).unwrap();
+    stream.advance().unwrap();
+    follower.apply(&stream.finish().unwrap()[..]).unwrap();
+    let db = follower.promote().unwrap();
+    let copy = db.table("planted").existing(true).open().unwrap();
+    for bytes in lengths {
+        assert_eq!(copy.get(format!("{bytes}")).unwrap(), Some("v".repeat(bytes).into_bytes()));
+    }
 }

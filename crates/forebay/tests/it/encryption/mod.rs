@@ -2,6 +2,7 @@
 
 mod adversary;
 mod beside;
+mod lost;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -36,10 +36,6 @@ pub(crate) struct Context {
     pub(crate) limit: Limit,
     pub(crate) superblock: Superblock,
     /// Its keys, where it is encrypted.
-    #[cfg_attr(
-        not(feature = "encryption"),
-        expect(dead_code, reason = "nothing is encrypted in a build without it")
-    )]
     pub(crate) encryption: Option<Encryption>,
     /// `None` when opened for reading only.
     pub(crate) log: Option<Log>,

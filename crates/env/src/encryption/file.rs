@@ -1,7 +1,6 @@
 //! Files of an encrypted database: [`BlockFile`], of records, whose blocks are encrypted on their way; and
 //! [`FrameFile`], of frames, which whoever writes them encrypts.
 
-use std::path::Path;
 use std::sync::OnceLock;
 
 use forebay_base::limits::BLOCK_BYTES;
@@ -11,7 +10,8 @@ use super::blocks::{self, COPY_BYTES, EXTRA_BYTES, Header, STORED_BYTES};
 use super::cipher::Cipher;
 use super::data_keys::DataKeys;
 use super::fs::Damage;
-use crate::fs::{File, Identity};
+use crate::fs::File;
+use crate::fs::forward::forward_file;
 use crate::sync::Arc;
 
 const BLOCK: u64 = BLOCK_BYTES as u64;
@@ -142,9 +142,7 @@ impl BlockFile {
 }
 
 impl File for BlockFile {
-    fn path(&self) -> &Path {
-        self.inner.path()
-    }
+    forward_file! { path reserve_tail identity sync }
 
     fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<usize> {
         let (mut done, mut stored) = (0, Vec::new());
@@ -202,10 +200,6 @@ impl File for BlockFile {
         self.grow(self.len()?, bytes)
     }
 
-    fn reserve_tail(&self, bytes: u64) -> bool {
-        self.inner.reserve_tail(bytes)
-    }
-
     fn will_need(&self, offset: u64, bytes: usize) {
         let (from, to) = (offset / BLOCK, (offset + bytes as u64).div_ceil(BLOCK));
         self.inner.will_need(blocks::place_of(from), (to - from) as usize * STORED_BYTES);
@@ -220,14 +214,6 @@ impl File for BlockFile {
         let held = self.inner.held_open()?;
         Ok(held.map(|inner| Arc::new(Self { inner, shared: Arc::clone(&self.shared) }) as Arc<dyn File>))
     }
-
-    fn identity(&self) -> Result<Option<Identity>> {
-        self.inner.identity()
-    }
-
-    fn sync(&self) -> Result<()> {
-        self.inner.sync()
-    }
 }
 
 /// See the module. Its bytes are those that are stored.
@@ -237,64 +223,14 @@ pub(super) struct FrameFile {
 }
 
 impl File for FrameFile {
-    fn path(&self) -> &Path {
-        self.inner.path()
-    }
-
-    fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<usize> {
-        self.inner.read_at(offset, into)
-    }
-
-    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
-        self.inner.write_at(offset, bytes)
-    }
-
-    fn store_at(&self, offset: u64, bytes: &[u8]) -> Result<bool> {
-        self.inner.store_at(offset, bytes)
-    }
-
-    fn len(&self) -> Result<u64> {
-        self.inner.len()
-    }
-
-    fn set_len(&self, bytes: u64) -> Result<()> {
-        self.inner.set_len(bytes)
-    }
-
-    fn reserve(&self, bytes: u64) -> Result<()> {
-        self.inner.reserve(bytes)
-    }
-
-    fn reserve_tail(&self, bytes: u64) -> bool {
-        self.inner.reserve_tail(bytes)
-    }
-
-    fn will_need(&self, offset: u64, bytes: usize) {
-        self.inner.will_need(offset, bytes);
-    }
-
-    fn wont_need(&self, offset: u64, bytes: usize) {
-        self.inner.wont_need(offset, bytes);
-    }
-
-    fn written_from(&self, offset: u64) -> u64 {
-        self.inner.written_from(offset)
-    }
+    forward_file! { path read_at write_at store_at len set_len reserve reserve_tail will_need wont_need written_from identity sync }
 
     fn held_open(&self) -> Result<Option<Arc<dyn File>>> {
         let held = self.inner.held_open()?;
         Ok(held.map(|inner| Arc::new(Self { inner, keys: Arc::clone(&self.keys) }) as Arc<dyn File>))
     }
 
-    fn identity(&self) -> Result<Option<Identity>> {
-        self.inner.identity()
-    }
-
     fn data_keys(&self) -> Option<&Arc<DataKeys>> {
         Some(&self.keys)
-    }
-
-    fn sync(&self) -> Result<()> {
-        self.inner.sync()
     }
 }

@@ -3,7 +3,7 @@
 //! **Invariant:** what it writes of a file of records is a header and ciphertext. Names, lengths and times are the
 //! file's own.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::OnceLock;
 
 use forebay_base::Result;
@@ -11,7 +11,8 @@ use forebay_base::Result;
 use super::blocks;
 use super::data_keys::DataKeys;
 use super::file::{BlockFile, FrameFile, Shared};
-use crate::fs::{Access, File, FileLock, FileSystem, Helpers, LockMode, ReadRequest};
+use crate::fs::forward::forward_fs;
+use crate::fs::{Access, File, FileSystem, ReadRequest};
 use crate::sync::Arc;
 
 /// What becomes of a block that is not what was written.
@@ -79,6 +80,8 @@ impl EncryptedFs {
 }
 
 impl FileSystem for EncryptedFs {
+    forward_fs! { exists list remove shorten create_dir_all create_dir remove_dir sync_dir lock link_count identity absolute free_bytes helpers process_files_max }
+
     /// What is mapped would be plain, or what is stored.
     fn maps_files(&self) -> bool {
         false
@@ -129,62 +132,14 @@ impl FileSystem for EncryptedFs {
         BlockFile::header(&*file, Damage::Zeros).map(|header| Some((header.key, header.sum())))
     }
 
-    fn exists(&self, path: &Path) -> Result<bool> {
-        self.inner.exists(path)
-    }
-
-    fn list(&self, dir: &Path) -> Result<Vec<String>> {
-        self.inner.list(dir)
-    }
-
     fn rename(&self, from: &Path, to: &Path) -> Result<()> {
         debug_assert!(Kind::of(from) == Kind::of(to), "a file stays what it is");
         self.inner.rename(from, to)
     }
 
-    fn remove(&self, path: &Path) -> Result<()> {
-        self.inner.remove(path)
-    }
-
-    fn shorten(&self, path: &Path, by: u64) -> Result<bool> {
-        self.inner.shorten(path, by)
-    }
-
     fn hard_link(&self, from: &Path, to: &Path) -> Result<()> {
         debug_assert!(Kind::of(from) == Kind::of(to), "a file stays what it is");
         self.inner.hard_link(from, to)
-    }
-
-    fn create_dir_all(&self, dir: &Path) -> Result<()> {
-        self.inner.create_dir_all(dir)
-    }
-
-    fn create_dir(&self, dir: &Path) -> Result<()> {
-        self.inner.create_dir(dir)
-    }
-
-    fn remove_dir(&self, dir: &Path) -> Result<()> {
-        self.inner.remove_dir(dir)
-    }
-
-    fn sync_dir(&self, dir: &Path) -> Result<()> {
-        self.inner.sync_dir(dir)
-    }
-
-    fn lock(&self, path: &Path, mode: LockMode) -> Result<FileLock> {
-        self.inner.lock(path, mode)
-    }
-
-    fn link_count(&self, path: &Path) -> Result<u64> {
-        self.inner.link_count(path)
-    }
-
-    fn identity(&self) -> usize {
-        self.inner.identity()
-    }
-
-    fn absolute(&self, path: &Path) -> Result<PathBuf> {
-        self.inner.absolute(path)
     }
 
     fn read_many(&self, requests: &mut [ReadRequest<'_>]) {
@@ -210,17 +165,5 @@ impl FileSystem for EncryptedFs {
                 None => outcome,
             };
         }
-    }
-
-    fn free_bytes(&self, dir: &Path) -> Result<u64> {
-        self.inner.free_bytes(dir)
-    }
-
-    fn helpers(&self) -> &Helpers {
-        self.inner.helpers()
-    }
-
-    fn process_files_max(&self) -> Option<usize> {
-        self.inner.process_files_max()
     }
 }

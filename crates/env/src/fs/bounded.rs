@@ -17,7 +17,8 @@ use std::sync::OnceLock;
 use forebay_base::{Error, Result};
 
 use super::handles::{Closable, Handles, Opened};
-use super::{Access, File, FileLock, FileSystem, Helpers, Identity, LockMode, ReadRequest};
+use super::{Access, File, FileLock, FileSystem, Identity, LockMode, ReadRequest};
+use crate::fs::forward::forward_fs;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Arc, RwLock, Weak};
 
@@ -236,9 +237,7 @@ impl File for HeldFile {
 }
 
 impl FileSystem for BoundedFs {
-    fn maps_files(&self) -> bool {
-        self.inner.maps_files()
-    }
+    forward_fs! { maps_files exists rename remove hard_link create_dir_all remove_dir link_count identity absolute free_bytes helpers process_files_max }
 
     fn create(&self, path: &Path, access: Access) -> Result<Arc<dyn File>> {
         self.held(access, || self.inner.create(path, access))
@@ -285,36 +284,12 @@ impl FileSystem for BoundedFs {
         }
     }
 
-    fn exists(&self, path: &Path) -> Result<bool> {
-        self.inner.exists(path)
-    }
-
     fn list(&self, dir: &Path) -> Result<Vec<String>> {
         self.handles.retrying(|| self.inner.list(dir))
     }
 
-    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
-        self.inner.rename(from, to)
-    }
-
-    fn remove(&self, path: &Path) -> Result<()> {
-        self.inner.remove(path)
-    }
-
     fn shorten(&self, path: &Path, by: u64) -> Result<bool> {
         self.handles.retrying(|| self.inner.shorten(path, by))
-    }
-
-    fn hard_link(&self, from: &Path, to: &Path) -> Result<()> {
-        self.inner.hard_link(from, to)
-    }
-
-    fn create_dir_all(&self, dir: &Path) -> Result<()> {
-        self.inner.create_dir_all(dir)
-    }
-
-    fn remove_dir(&self, dir: &Path) -> Result<()> {
-        self.inner.remove_dir(dir)
     }
 
     fn sync_dir(&self, dir: &Path) -> Result<()> {
@@ -323,29 +298,5 @@ impl FileSystem for BoundedFs {
 
     fn lock(&self, path: &Path, mode: LockMode) -> Result<FileLock> {
         self.handles.retrying(|| self.inner.lock(path, mode))
-    }
-
-    fn link_count(&self, path: &Path) -> Result<u64> {
-        self.inner.link_count(path)
-    }
-
-    fn identity(&self) -> usize {
-        self.inner.identity()
-    }
-
-    fn absolute(&self, path: &Path) -> Result<PathBuf> {
-        self.inner.absolute(path)
-    }
-
-    fn free_bytes(&self, dir: &Path) -> Result<u64> {
-        self.inner.free_bytes(dir)
-    }
-
-    fn helpers(&self) -> &Helpers {
-        self.inner.helpers()
-    }
-
-    fn process_files_max(&self) -> Option<usize> {
-        self.inner.process_files_max()
     }
 }

@@ -4,13 +4,14 @@
 //! fault does nothing, but for the half of a short write.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use forebay_base::{Error, Result};
 use rustix::io::Errno;
 
 use super::rules::{Fault, Rule};
-use super::{Access, File, FileLock, FileSystem, Helpers, Identity, LockMode};
+use super::{Access, File, FileLock, FileSystem, LockMode};
+use crate::fs::forward::{forward_file, forward_fs};
 use crate::sync::{Arc, Mutex};
 
 /// A file system with rules for what fails.
@@ -97,9 +98,7 @@ fn error_of(fault: Fault, operation: &'static str, path: &Path) -> Error {
 }
 
 impl File for FaultyFile {
-    fn path(&self) -> &Path {
-        self.inner.path()
-    }
+    forward_file! { path written_from len reserve_tail identity }
 
     fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<usize> {
         self.faults.check("read", self.path())?;
@@ -120,14 +119,6 @@ impl File for FaultyFile {
         self.write_at(offset, bytes).map(|()| true)
     }
 
-    fn written_from(&self, offset: u64) -> u64 {
-        self.inner.written_from(offset)
-    }
-
-    fn len(&self) -> Result<u64> {
-        self.inner.len()
-    }
-
     fn set_len(&self, bytes: u64) -> Result<()> {
         self.faults.check("set_len", self.path())?;
         self.inner.set_len(bytes)
@@ -138,14 +129,6 @@ impl File for FaultyFile {
         self.inner.reserve(bytes)
     }
 
-    fn reserve_tail(&self, bytes: u64) -> bool {
-        self.inner.reserve_tail(bytes)
-    }
-
-    fn identity(&self) -> Result<Option<Identity>> {
-        self.inner.identity()
-    }
-
     fn sync(&self) -> Result<()> {
         self.faults.check("sync", self.path())?;
         self.inner.sync()
@@ -153,6 +136,8 @@ impl File for FaultyFile {
 }
 
 impl FileSystem for FaultyFs {
+    forward_fs! { exists link_count identity absolute helpers free_bytes }
+
     fn maps_files(&self) -> bool {
         false
     }
@@ -172,10 +157,6 @@ impl FileSystem for FaultyFs {
         self.file(self.inner.open_read(path, access))
     }
 
-    fn exists(&self, path: &Path) -> Result<bool> {
-        self.inner.exists(path)
-    }
-
     fn list(&self, dir: &Path) -> Result<Vec<String>> {
         self.faults.check("list", dir)?;
         self.inner.list(dir)
@@ -189,18 +170,6 @@ impl FileSystem for FaultyFs {
     fn remove(&self, path: &Path) -> Result<()> {
         self.faults.check("remove", path)?;
         self.inner.remove(path)
-    }
-
-    fn link_count(&self, path: &Path) -> Result<u64> {
-        self.inner.link_count(path)
-    }
-
-    fn identity(&self) -> usize {
-        self.inner.identity()
-    }
-
-    fn absolute(&self, path: &Path) -> Result<PathBuf> {
-        self.inner.absolute(path)
     }
 
     fn hard_link(&self, from: &Path, to: &Path) -> Result<()> {
@@ -226,13 +195,5 @@ impl FileSystem for FaultyFs {
     fn lock(&self, path: &Path, mode: LockMode) -> Result<FileLock> {
         self.faults.check("lock", path)?;
         self.inner.lock(path, mode)
-    }
-
-    fn helpers(&self) -> &Helpers {
-        self.inner.helpers()
-    }
-
-    fn free_bytes(&self, dir: &Path) -> Result<u64> {
-        self.inner.free_bytes(dir)
     }
 }

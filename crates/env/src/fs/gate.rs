@@ -6,13 +6,13 @@
 //! **Invariant:** a file that is opened after that is one of those there were: others may have made some of the same
 //! names.
 
-use std::os::fd::BorrowedFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::OnceLock;
 
 use forebay_base::{Error, Result};
 
-use super::{Access, File, FileLock, FileSystem, Helpers, LockMode, ReadRequest};
+use super::{Access, File, FileLock, FileSystem, LockMode};
+use crate::fs::forward::{forward_file, forward_fs};
 use crate::sync::{Arc, RwLock};
 
 /// Fails once the files are not those any more that there were.
@@ -76,13 +76,7 @@ impl Gate {
 }
 
 impl File for GatedFile {
-    fn path(&self) -> &Path {
-        self.inner.path()
-    }
-
-    fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<usize> {
-        self.inner.read_at(offset, into)
-    }
+    forward_file! { path read_at written_from len will_need wont_need handle }
 
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         self.gate.pass(|| self.inner.write_at(offset, bytes))
@@ -90,14 +84,6 @@ impl File for GatedFile {
 
     fn store_at(&self, offset: u64, bytes: &[u8]) -> Result<bool> {
         self.gate.pass(|| self.inner.store_at(offset, bytes))
-    }
-
-    fn written_from(&self, offset: u64) -> u64 {
-        self.inner.written_from(offset)
-    }
-
-    fn len(&self) -> Result<u64> {
-        self.inner.len()
     }
 
     fn set_len(&self, bytes: u64) -> Result<()> {
@@ -112,27 +98,13 @@ impl File for GatedFile {
         self.gate.pass(|| Ok(self.inner.reserve_tail(bytes))).unwrap_or(false)
     }
 
-    fn will_need(&self, offset: u64, bytes: usize) {
-        self.inner.will_need(offset, bytes);
-    }
-
-    fn wont_need(&self, offset: u64, bytes: usize) {
-        self.inner.wont_need(offset, bytes);
-    }
-
-    fn handle(&self) -> Option<BorrowedFd<'_>> {
-        self.inner.handle()
-    }
-
     fn sync(&self) -> Result<()> {
         self.gate.pass(|| self.inner.sync())
     }
 }
 
 impl FileSystem for GatedFs {
-    fn maps_files(&self) -> bool {
-        self.inner.maps_files()
-    }
+    forward_fs! { maps_files exists list read_many link_count identity absolute helpers process_files_max free_bytes }
 
     fn create(&self, path: &Path, access: Access) -> Result<Arc<dyn File>> {
         self.gate.pass(|| self.inner.create(path, access)).map(|file| self.file(file))
@@ -155,14 +127,6 @@ impl FileSystem for GatedFs {
             )),
             false => error,
         })
-    }
-
-    fn exists(&self, path: &Path) -> Result<bool> {
-        self.inner.exists(path)
-    }
-
-    fn list(&self, dir: &Path) -> Result<Vec<String>> {
-        self.inner.list(dir)
     }
 
     fn rename(&self, from: &Path, to: &Path) -> Result<()> {
@@ -195,33 +159,5 @@ impl FileSystem for GatedFs {
 
     fn lock(&self, path: &Path, mode: LockMode) -> Result<FileLock> {
         self.gate.pass(|| self.inner.lock(path, mode))
-    }
-
-    fn read_many(&self, requests: &mut [ReadRequest<'_>]) {
-        self.inner.read_many(requests);
-    }
-
-    fn link_count(&self, path: &Path) -> Result<u64> {
-        self.inner.link_count(path)
-    }
-
-    fn identity(&self) -> usize {
-        self.inner.identity()
-    }
-
-    fn absolute(&self, path: &Path) -> Result<PathBuf> {
-        self.inner.absolute(path)
-    }
-
-    fn helpers(&self) -> &Helpers {
-        self.inner.helpers()
-    }
-
-    fn process_files_max(&self) -> Option<usize> {
-        self.inner.process_files_max()
-    }
-
-    fn free_bytes(&self, dir: &Path) -> Result<u64> {
-        self.inner.free_bytes(dir)
     }
 }

@@ -1,12 +1,13 @@
 //! [`LimitedFs`]: another file system, as a process sees it that may have only this many files open.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use forebay_base::{Error, Result};
 use rustix::io::Errno;
 
 use super::held_dirs::HeldDirs;
-use super::{Access, File, FileLock, FileSystem, Helpers, Identity, LockMode};
+use super::{Access, File, FileLock, FileSystem, LockMode};
+use crate::fs::forward::{forward_file, forward_fs};
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 
@@ -74,44 +75,12 @@ impl LimitedFs {
 }
 
 impl File for LimitedFile {
-    fn path(&self) -> &Path {
-        self.inner.path()
-    }
-
-    fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<usize> {
-        self.inner.read_at(offset, into)
-    }
-
-    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
-        self.inner.write_at(offset, bytes)
-    }
-
-    fn len(&self) -> Result<u64> {
-        self.inner.len()
-    }
-
-    fn set_len(&self, bytes: u64) -> Result<()> {
-        self.inner.set_len(bytes)
-    }
-
-    fn reserve(&self, bytes: u64) -> Result<()> {
-        self.inner.reserve(bytes)
-    }
-
-    fn reserve_tail(&self, bytes: u64) -> bool {
-        self.inner.reserve_tail(bytes)
-    }
-
-    fn identity(&self) -> Result<Option<Identity>> {
-        self.inner.identity()
-    }
-
-    fn sync(&self) -> Result<()> {
-        self.inner.sync()
-    }
+    forward_file! { path read_at write_at len set_len reserve reserve_tail identity sync }
 }
 
 impl FileSystem for LimitedFs {
+    forward_fs! { exists rename remove hard_link create_dir_all remove_dir link_count identity absolute helpers free_bytes }
+
     fn maps_files(&self) -> bool {
         false
     }
@@ -128,38 +97,14 @@ impl FileSystem for LimitedFs {
         self.file(path, || self.inner.open_read(path, access))
     }
 
-    fn exists(&self, path: &Path) -> Result<bool> {
-        self.inner.exists(path)
-    }
-
     fn list(&self, dir: &Path) -> Result<Vec<String>> {
         let _place = self.place("list", dir)?;
         self.inner.list(dir)
     }
 
-    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
-        self.inner.rename(from, to)
-    }
-
-    fn remove(&self, path: &Path) -> Result<()> {
-        self.inner.remove(path)
-    }
-
     fn shorten(&self, path: &Path, by: u64) -> Result<bool> {
         let _place = self.place("shorten", path)?;
         self.inner.shorten(path, by)
-    }
-
-    fn hard_link(&self, from: &Path, to: &Path) -> Result<()> {
-        self.inner.hard_link(from, to)
-    }
-
-    fn create_dir_all(&self, dir: &Path) -> Result<()> {
-        self.inner.create_dir_all(dir)
-    }
-
-    fn remove_dir(&self, dir: &Path) -> Result<()> {
-        self.inner.remove_dir(dir)
     }
 
     fn sync_dir(&self, dir: &Path) -> Result<()> {
@@ -177,25 +122,5 @@ impl FileSystem for LimitedFs {
         let dir = path.parent().unwrap_or(path);
         let held = self.dirs.hold(dir, self.place("open directory", dir)?);
         Ok(FileLock::new((lock, place, held)))
-    }
-
-    fn link_count(&self, path: &Path) -> Result<u64> {
-        self.inner.link_count(path)
-    }
-
-    fn identity(&self) -> usize {
-        self.inner.identity()
-    }
-
-    fn absolute(&self, path: &Path) -> Result<PathBuf> {
-        self.inner.absolute(path)
-    }
-
-    fn helpers(&self) -> &Helpers {
-        self.inner.helpers()
-    }
-
-    fn free_bytes(&self, dir: &Path) -> Result<u64> {
-        self.inner.free_bytes(dir)
     }
 }

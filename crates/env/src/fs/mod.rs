@@ -13,6 +13,7 @@ mod crash;
 mod crash_file;
 mod faulty;
 mod foreign;
+pub(crate) mod forward;
 mod gate;
 mod handles;
 mod held_dirs;

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use forebay_base::Result;
 
-use super::{Access, File, FileLock, FileSystem, Helpers, Identity, LockMode};
+use super::{Access, File, FileSystem};
+use crate::fs::forward::{forward_file, forward_fs};
 use crate::sync::{Arc, Mutex};
 
 /// A file system that counts what is asked of it.
@@ -160,9 +161,7 @@ impl Log {
 }
 
 impl File for TracedFile {
-    fn path(&self) -> &Path {
-        self.inner.path()
-    }
+    forward_file! { path written_from len reserve_tail identity }
 
     fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<usize> {
         let count = self.inner.read_at(offset, into)?;
@@ -187,14 +186,6 @@ impl File for TracedFile {
         self.write_at(offset, bytes).map(|()| true)
     }
 
-    fn written_from(&self, offset: u64) -> u64 {
-        self.inner.written_from(offset)
-    }
-
-    fn len(&self) -> Result<u64> {
-        self.inner.len()
-    }
-
     fn set_len(&self, bytes: u64) -> Result<()> {
         self.inner.set_len(bytes)?;
         self.trace.count(self.path(), |counts| counts.resizes += 1);
@@ -209,14 +200,6 @@ impl File for TracedFile {
         Ok(())
     }
 
-    fn reserve_tail(&self, bytes: u64) -> bool {
-        self.inner.reserve_tail(bytes)
-    }
-
-    fn identity(&self) -> Result<Option<Identity>> {
-        self.inner.identity()
-    }
-
     fn sync(&self) -> Result<()> {
         self.inner.sync()?;
         self.trace.count(self.path(), |counts| counts.syncs += 1);
@@ -226,6 +209,8 @@ impl File for TracedFile {
 }
 
 impl FileSystem for TracedFs {
+    forward_fs! { exists list shorten link_count identity absolute lock helpers free_bytes }
+
     fn maps_files(&self) -> bool {
         false
     }
@@ -249,14 +234,6 @@ impl FileSystem for TracedFs {
         Ok(self.file(file))
     }
 
-    fn exists(&self, path: &Path) -> Result<bool> {
-        self.inner.exists(path)
-    }
-
-    fn list(&self, dir: &Path) -> Result<Vec<String>> {
-        self.inner.list(dir)
-    }
-
     fn rename(&self, from: &Path, to: &Path) -> Result<()> {
         self.inner.rename(from, to)?;
         self.trace.count(to, |counts| counts.renames += 1);
@@ -269,22 +246,6 @@ impl FileSystem for TracedFs {
         self.trace.count(path, |counts| counts.removes += 1);
         self.trace.log_plain("remove", path);
         Ok(())
-    }
-
-    fn shorten(&self, path: &Path, by: u64) -> Result<bool> {
-        self.inner.shorten(path, by)
-    }
-
-    fn link_count(&self, path: &Path) -> Result<u64> {
-        self.inner.link_count(path)
-    }
-
-    fn identity(&self) -> usize {
-        self.inner.identity()
-    }
-
-    fn absolute(&self, path: &Path) -> Result<PathBuf> {
-        self.inner.absolute(path)
     }
 
     fn hard_link(&self, from: &Path, to: &Path) -> Result<()> {
@@ -311,17 +272,5 @@ impl FileSystem for TracedFs {
         self.trace.count(Path::new(""), |counts| counts.dir_syncs += 1);
         self.trace.log_plain("sync_dir", dir);
         Ok(())
-    }
-
-    fn lock(&self, path: &Path, mode: LockMode) -> Result<FileLock> {
-        self.inner.lock(path, mode)
-    }
-
-    fn helpers(&self) -> &Helpers {
-        self.inner.helpers()
-    }
-
-    fn free_bytes(&self, dir: &Path) -> Result<u64> {
-        self.inner.free_bytes(dir)
     }
 }

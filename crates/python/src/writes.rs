@@ -139,6 +139,12 @@ fn put_pair(
 ) -> Outcome<()> {
     let (key, value): (Bytes<'_>, Bytes<'_>) = (key.extract()?, value.extract()?);
     target.batch().put(table, key, value);
+    write_full(py, target)
+}
+
+/// Writes what is full, which is a moment to be interrupted.
+#[inline]
+fn write_full(py: Python<'_>, target: &mut impl Target) -> Outcome<()> {
     if target.is_full() {
         py.detach(|| target.write())?;
         py.check_signals()?;
@@ -170,9 +176,7 @@ pub(crate) fn delete_many(
             let key = key?;
             target.batch().delete(table, key.extract::<Bytes<'_>>()?);
             count += 1;
-            if target.is_full() {
-                py.detach(|| target.write())?;
-            }
+            write_full(py, target)?;
         }
     }
     py.detach(|| target.write())?;

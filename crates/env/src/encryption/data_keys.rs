@@ -219,6 +219,20 @@ impl DataKeys {
         Ok(key.is_some_and(|key| key.frames.decrypt(nonce, place, text, tag)))
     }
 
+    /// Encrypts what stands from here on, at the end of which it appends what vouches for the place.
+    pub fn encrypt_behind(&self, from: usize, place: &[u8], record: &mut Vec<u8>) -> Result<()> {
+        let trailer = self.encrypt_frame(place, &mut record[from..])?;
+        record.extend_from_slice(&trailer);
+        Ok(())
+    }
+
+    /// The text again of what stands with that behind it; `None` where it was not written at this place.
+    pub fn decrypt_whole(&self, place: &[u8], stored: &[u8]) -> Result<Option<Vec<u8>>> {
+        let Some((text, trailer)) = stored.split_last_chunk::<TRAILER_BYTES>() else { return Ok(None) };
+        let mut text = text.to_vec();
+        Ok(self.decrypt_frame(place, &mut text, trailer)?.then_some(text))
+    }
+
     /// A header for a file that is to be made, and what its blocks are encrypted by.
     pub(super) fn for_file(&self) -> Result<(Header, Cipher)> {
         let (number, key) = self.newest_key()?;

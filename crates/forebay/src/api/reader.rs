@@ -93,7 +93,7 @@ impl Database {
         lease.end_ask();
         let parse = |answer: Vec<u8>| {
             let answer = match &context.encryption {
-                Some(encryption) => encryption.decrypt_answer(answer)?,
+                Some(encryption) => encryption.decrypt_answer(&answer)?,
                 None => answer,
             };
             let parsed = serde_json::from_slice(&answer);

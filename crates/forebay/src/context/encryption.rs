@@ -74,7 +74,7 @@ mod without {
             match *self {}
         }
 
-        pub(crate) fn decrypt_answer(&self, _: Vec<u8>) -> Result<Vec<u8>> {
+        pub(crate) fn decrypt_answer(&self, _: &[u8]) -> Result<Vec<u8>> {
             match *self {}
         }
     }
@@ -86,7 +86,7 @@ mod with {
     use std::sync::Arc;
 
     use forebay_base::{Error, Result};
-    use forebay_env::encryption::{Damage, DataKeys, EncryptedFs, KeyProvider, Reload, TRAILER_BYTES};
+    use forebay_env::encryption::{Damage, DataKeys, EncryptedFs, KeyProvider, Reload};
     use forebay_env::sync::Mutex;
     use forebay_env::{Env, FileSystem};
     use forebay_store::manifest::{AppendError, KeyFile};
@@ -167,20 +167,15 @@ mod with {
 
         /// What a writer tells a reader of itself, as it stands in a file.
         pub(crate) fn encrypt_answer(&self, mut text: Vec<u8>) -> Result<Vec<u8>> {
-            let trailer = self.keys.encrypt_frame(ANSWER, &mut text)?;
-            text.extend_from_slice(&trailer);
+            self.keys.encrypt_behind(0, ANSWER, &mut text)?;
             Ok(text)
         }
 
         /// The same again.
-        pub(crate) fn decrypt_answer(&self, mut answer: Vec<u8>) -> Result<Vec<u8>> {
-            let trailer = answer.split_off(answer.len().saturating_sub(TRAILER_BYTES));
-            match self.keys.decrypt_frame(ANSWER, &mut answer, &trailer)? {
-                true => Ok(answer),
-                false => Err(Error::invalid(
-                    "what a writer tells of itself was not encrypted by a key of this database",
-                )),
-            }
+        pub(crate) fn decrypt_answer(&self, answer: &[u8]) -> Result<Vec<u8>> {
+            self.keys.decrypt_whole(ANSWER, answer)?.ok_or_else(|| {
+                Error::invalid("what a writer tells of itself was not encrypted by a key of this database")
+            })
         }
 
         fn write(&self, fs: &dyn FileSystem, dir: &Path) -> Result<()> {

@@ -18,11 +18,7 @@ fn place_of(id: u64, at: u64) -> [u8; 16] {
 
 /// Encrypts the edit of a record that is to stand at this place of manifest `id`, where it is to be.
 pub(super) fn encrypt(keys: Option<&Arc<DataKeys>>, id: u64, at: u64, record: &mut Vec<u8>) -> Result<()> {
-    if let Some(keys) = keys {
-        let trailer = keys.encrypt_frame(&place_of(id, at), &mut record[HEADER_BYTES..])?;
-        record.extend_from_slice(&trailer);
-    }
-    Ok(())
+    keys.map_or(Ok(()), |keys| keys.encrypt_behind(HEADER_BYTES, &place_of(id, at), record))
 }
 
 /// The edit of a sound record; `None` where it is malformed, or cannot be decrypted. An error is the provider's, who was
@@ -30,11 +26,7 @@ pub(super) fn encrypt(keys: Option<&Arc<DataKeys>>, id: u64, at: u64, record: &m
 pub(super) fn edit_of(record: &[u8], id: u64, at: u64, keys: Option<&Arc<DataKeys>>) -> Result<Option<Edit>> {
     let edit = &record[HEADER_BYTES..];
     let Some(keys) = keys else { return Ok(Edit::decode(edit)) };
-    let split = edit.len().checked_sub(TRAILER_BYTES).and_then(|end| edit.split_at_checked(end));
-    let Some((text, trailer)) = split else { return Ok(None) };
-    let mut text = text.to_vec();
-    let is_it = keys.decrypt_frame(&place_of(id, at), &mut text, trailer)?;
-    Ok(if is_it { Edit::decode(&text) } else { None })
+    Ok(keys.decrypt_whole(&place_of(id, at), edit)?.and_then(|text| Edit::decode(&text)))
 }
 
 /// Why there is none.

@@ -158,6 +158,16 @@ fn followers_are_encrypted_for_themselves() {
     assert!(count(&promoted).unwrap() > 0);
 }
 
+/// An encrypted follower that has all of its source, and is promoted.
+fn followed(env: &Env, source: &Database) -> Database {
+    let encrypted = options(env, "of its own", 2).keep_changes(1 << 30);
+    let mut follower = Follower::open("/follower", encrypted).unwrap();
+    let mut stream = source.stream_changes(follower.position(), Vec::new()).unwrap();
+    stream.advance().unwrap();
+    follower.apply(&stream.finish().unwrap()[..]).unwrap();
+    follower.promote().unwrap()
+}
+
 /// An encrypted follower keeps values with their keys, also where its source keeps them apart.
 #[test]
 fn an_encrypted_follower_keeps_no_values_apart() {
@@ -168,12 +178,7 @@ fn an_encrypted_follower_keeps_no_values_apart() {
     for number in 0..300 {
         table.put(format!("{number}"), value(number)).unwrap();
     }
-    let encrypted = options(&env, "of its own", 2).keep_changes(1 << 30);
-    let mut follower = Follower::open("/follower", encrypted).unwrap();
-    let mut stream = source.stream_changes(follower.position(), Vec::new()).unwrap();
-    stream.advance().unwrap();
-    follower.apply(&stream.finish().unwrap()[..]).unwrap();
-    let db = follower.promote().unwrap();
+    let db = followed(&env, &source);
     db.flush().unwrap();
     let copy = db.table("planted").existing(true).open().unwrap();
     copy.compact().unwrap();
@@ -215,12 +220,7 @@ fn an_encrypted_follower_takes_batches_as_long_as_its_write_buffer() {
     for &bytes in &lengths {
         table.put(format!("{bytes}"), "v".repeat(bytes)).unwrap();
     }
-    let encrypted = options(&env, "of its own", 2).keep_changes(1 << 30);
-    let mut follower = Follower::open("/follower", encrypted).unwrap();
-    let mut stream = source.stream_changes(follower.position(), Vec::new()).unwrap();
-    stream.advance().unwrap();
-    follower.apply(&stream.finish().unwrap()[..]).unwrap();
-    let db = follower.promote().unwrap();
+    let db = followed(&env, &source);
     let copy = db.table("planted").existing(true).open().unwrap();
     for bytes in lengths {
         assert_eq!(copy.get(format!("{bytes}")).unwrap(), Some("v".repeat(bytes).into_bytes()));

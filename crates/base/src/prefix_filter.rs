@@ -82,6 +82,11 @@ impl PrefixFilter {
         filter.validate().is_ok().then_some(filter)
     }
 
+    /// Reads the text of one, or `none`.
+    pub fn or_none(text: &str) -> Result<Option<Self>> {
+        if text == "none" { Ok(None) } else { text.parse().map(Some) }
+    }
+
     /// Refuses one by which all keys would be alike.
     pub fn validate(&self) -> Result<()> {
         match self {

@@ -138,10 +138,7 @@ pub fn durability(text: &str) -> Result<Durability, String> {
 }
 
 fn prefix_filter(text: &str) -> Result<Option<PrefixFilter>, String> {
-    match text {
-        "none" => Ok(None),
-        _ => text.parse().map(Some).map_err(|error: Error| error.to_string()),
-    }
+    PrefixFilter::or_none(text).map_err(|error| error.to_string())
 }
 
 fn codec(text: &str) -> Result<Codec, String> {

@@ -1,9 +1,10 @@
 //! [`Input`]: the columns of record batches that are looked at, as rows.
 
-use arrow_array::RecordBatch;
-use arrow_schema::{DataType, Schema};
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_schema::{DataType, Field, FieldRef, Schema};
 use forebay_base::limits::KEY_BYTES_MAX;
 use forebay_base::{Error, Result};
+use forebay_env::sync::Arc;
 
 use super::column::{Column, Form, empty, lanes, plain_type};
 use super::dictionaries::Dictionaries;
@@ -14,30 +15,36 @@ use crate::composite::Composite;
 
 /// See the module.
 pub(super) struct Input {
-    keys: Vec<Asked>,
-    columns: Vec<Asked>,
+    keys: Vec<FieldRef>,
+    columns: Vec<FieldRef>,
 }
 
-/// A column by its name, and its type.
-struct Asked(String, DataType);
+/// Columns by their names, with their types, which must be such as are read.
+fn asked<S: AsRef<str>>(schema: &Schema, names: &[S]) -> Result<Vec<FieldRef>> {
+    let asked = |name: &S| {
+        let field = field(schema, name.as_ref())?;
+        let column = empty(field.data_type())
+            .and_then(|none| Column::of(&none, Form::Shown, &Dictionaries::default()));
+        column.map_err(|error| blamed(field, &error))?;
+        Ok(Arc::clone(field))
+    };
+    names.iter().map(asked).collect()
+}
 
-impl Asked {
-    fn of<S: AsRef<str>>(schema: &Schema, names: &[S]) -> Result<Vec<Self>> {
-        let asked = |name: &S| {
-            let field = field(schema, name.as_ref())?;
-            let column = empty(field.data_type())
-                .and_then(|none| Column::of(&none, Form::Shown, &Dictionaries::default()));
-            column.map_err(|error| blamed(field, &error))?;
-            Ok(Self(field.name().clone(), field.data_type().clone()))
-        };
-        names.iter().map(asked).collect()
-    }
+/// The column of a batch that has a field's name, and values like its.
+pub(super) fn found<'b>(batch: &'b RecordBatch, asked: &Field) -> Result<&'b ArrayRef> {
+    let (schema, kind) = (batch.schema(), asked.data_type());
+    let told = field(&schema, asked.name())?.data_type();
+    let array = batch.column_by_name(asked.name()).filter(|_| is_like(told, kind));
+    array.ok_or_else(|| {
+        blamed(asked, &Error::invalid(format!("its values are {told}, where {kind} is expected")))
+    })
 }
 
 impl Input {
     /// What groups by some columns take of batches of this schema.
     pub(super) fn of<S: AsRef<str>>(schema: &Schema, by: &[S], partial: &PartialSchema) -> Result<Self> {
-        Ok(Self { keys: Asked::of(schema, by)?, columns: Asked::of(schema, partial.columns())? })
+        Ok(Self { keys: asked(schema, by)?, columns: asked(schema, partial.columns())? })
     }
 
     /// The rows of a batch.
@@ -47,15 +54,9 @@ impl Input {
         dictionaries: &Dictionaries,
         with: impl FnOnce(&Rows<'_>) -> Result<T>,
     ) -> Result<T> {
-        let columns = |asked: &[Asked], form| {
-            let column = |Asked(name, kind): &Asked| {
-                let schema = batch.schema();
-                let field = field(&schema, name)?;
-                let found = batch.column_by_name(name).filter(|array| is_like(array.data_type(), kind));
-                let array = found.ok_or_else(|| {
-                    let told = format!("its values are {}, where {kind} is expected", field.data_type());
-                    blamed(field, &Error::invalid(told))
-                })?;
+        let columns = |asked: &[FieldRef], form| {
+            let column = |field: &FieldRef| {
+                let array = found(batch, field)?;
                 Column::of(array, form, dictionaries).map_err(|error| blamed(field, &error))
             };
             asked.iter().map(column).collect::<Result<Vec<_>>>()

@@ -6,25 +6,16 @@ use forebay_base::{Error, Result};
 
 use super::column::{Column, Form, lanes};
 use super::dictionaries::Dictionaries;
-use super::input::is_like;
+use super::input::found;
 use super::restore::restored;
-use super::schema::{PartialSchema, blamed, field};
+use super::schema::{PartialSchema, blamed};
 use crate::columns::Rows;
 
 impl PartialSchema {
     /// Shows the [group key](crate::group_key) of each row of a batch that has the columns of the key; others do not
     /// count.
     pub fn keys_of(&self, batch: &RecordBatch, see: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
-        let schema = batch.schema();
-        let mut arrays = Vec::with_capacity(self.keys().len());
-        for key in self.keys() {
-            let kind = field(&schema, key.name())?.data_type();
-            let array = batch.column_by_name(key.name()).filter(|_| is_like(kind, key.data_type()));
-            arrays.push(array.cloned().ok_or_else(|| {
-                let told = format!("its values are {kind}, where {} is expected", key.data_type());
-                blamed(key, &Error::invalid(told))
-            })?);
-        }
+        let arrays = self.keys().iter().map(|key| found(batch, key).cloned()).collect::<Result<Vec<_>>>()?;
         self.show_keys(&arrays, batch.num_rows(), see)
     }
 

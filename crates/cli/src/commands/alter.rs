@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::{ArgGroup, Args};
-use forebay::{Codec, Error, PrefixFilter, TableBuilder};
+use forebay::{Codec, PrefixFilter, TableBuilder};
 use forebay_units::{sizes, times};
 use serde_json::json;
 
@@ -77,10 +77,7 @@ impl From<Prefixes> for Option<PrefixFilter> {
 }
 
 fn parse_prefix_filter(text: &str) -> Result<Prefixes, String> {
-    match text {
-        NONE => Ok(Prefixes(None)),
-        _ => text.parse().map(|some| Prefixes(Some(some))).map_err(|error: Error| error.to_string()),
-    }
+    PrefixFilter::or_none(text).map(Prefixes).map_err(|error| error.to_string())
 }
 
 fn parse_codec(text: &str) -> Result<Codec, String> {

@@ -34,14 +34,11 @@ pub(super) fn read_records(
     path: &Path,
     keys: Option<&Arc<DataKeys>>,
 ) -> Result<(usize, Vec<Edit>)> {
-    let (mut at, mut edits) = (0, Vec::new());
-    while let Some(record) = record(bytes, id, at) {
-        let edit = edit_of(record, id, at as u64, keys)?
-            .ok_or_else(|| Error::corruption(path, at as u64, why_malformed(keys)))?;
-        edits.push(edit);
-        at += record.len();
+    let (end, edits) = salvage_records(bytes, id, keys)?;
+    match record(bytes, id, end) {
+        Some(_) => Err(Error::corruption(path, end as u64, why_malformed(keys))),
+        None => Ok((end, edits)),
     }
-    Ok((at, edits))
 }
 
 /// The same for whoever saves what is left: up to the first one, too, that cannot be decrypted or is malformed.

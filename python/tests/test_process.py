@@ -29,6 +29,66 @@ def run(program: str, *args: object, expect: int = 0) -> str:
     return done.stdout
 
 
+def test_a_child_of_a_fork_reads_by_itself_what_its_parent_reads(place: Path) -> None:
+    told = run(
+        """
+        import os, random, sys
+        import forebay as fb
+
+        KEYS = 30_000
+
+        def read(table, seed, rounds):
+            draw = random.Random(seed)
+            for _ in range(rounds):
+                keys = [b"%08d" % draw.randrange(KEYS) for _ in range(100)]
+                assert table.get_many(keys) == [key * 20 for key in keys]
+
+        db = fb.open(sys.argv[1] + "/db", memory="4MB")
+        table = db.table("t")
+        table.put_many([b"%08d" % key for key in range(KEYS)], [b"%08d" % key * 20 for key in range(KEYS)])
+        db.flush()
+        db.sync()
+        read(table, 0, 20)
+        children = []
+        for seed in (1, 2):
+            children.append(os.fork())
+            if children[-1] == 0:
+                read(fb.open(sys.argv[1] + "/db", read_only=True, memory="4MB").table("t"), seed, 100)
+                sys.exit(3)
+        read(table, 3, 100)
+        assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children] == [3, 3]
+        print("all are well")
+        """,
+        place,
+    )
+    assert told == "all are well\n"
+
+
+def test_a_child_of_a_fork_holds_no_lock_that_its_parent_gave_up(place: Path) -> None:
+    told = run(
+        """
+        import os, sys
+        import forebay as fb
+
+        db = fb.open(sys.argv[1] + "/db")
+        db.table("t")[b"a"] = b"1"
+        gone, end = os.pipe()
+        if os.fork() == 0:
+            os.close(end)
+            os.read(gone, 1)
+            os._exit(0)
+        db.close()
+        with fb.open(sys.argv[1] + "/db") as again:
+            assert again.table("t")[b"a"] == b"1"
+        os.close(end)
+        os.wait()
+        print("opened again")
+        """,
+        place,
+    )
+    assert told == "opened again\n"
+
+
 def test_a_child_of_a_fork_leaves_all_alone(place: Path) -> None:
     told = run(
         """

@@ -12,6 +12,7 @@ use std::os::fd::AsRawFd;
 use io_uring::{IoUring, opcode, types};
 
 use super::ReadRequest;
+use crate::process;
 
 /// This many reads are on their way at once.
 const READS_MAX: u32 = 64;
@@ -26,7 +27,8 @@ thread_local! {
 enum Ring {
     /// Nobody asked yet.
     Unknown,
-    Open(Box<IoUring>),
+    /// Of this process. A child of a fork has its parent's queues in its memory, and would push into them.
+    Open(Box<IoUring>, u32),
     /// There is none.
     Absent,
 }
@@ -35,12 +37,13 @@ enum Ring {
 pub(super) fn read(requests: &mut [ReadRequest<'_>]) -> Vec<bool> {
     let mut done = vec![false; requests.len()];
     RING.with_borrow_mut(|ring| {
-        if let Ring::Unknown = ring {
-            *ring = IoUring::new(READS_MAX).map_or(Ring::Absent, |made| Ring::Open(Box::new(made)));
+        let process = process::id();
+        if matches!(ring, Ring::Unknown) || matches!(ring, Ring::Open(_, maker) if *maker != process) {
+            *ring = IoUring::new(READS_MAX).map_or(Ring::Absent, |made| Ring::Open(Box::new(made), process));
         }
         let pairs = requests.chunks_mut(READS_MAX as usize).zip(done.chunks_mut(READS_MAX as usize));
         for (requests, done) in pairs {
-            let Ring::Open(open) = ring else { return };
+            let Ring::Open(open, _) = ring else { return };
             if !read_some(open, requests, done) {
                 *ring = Ring::Absent;
             }

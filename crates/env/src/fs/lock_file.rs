@@ -11,6 +11,7 @@ use forebay_base::{Error, Result};
 
 use super::held_dirs::HeldDirs;
 use super::{FileLock, LockMode};
+use crate::process;
 
 /// Locks the file that was opened at `path`; none where another has its name by now, or nothing: it was removed by
 /// whoever held it, and a lock on it would exclude nobody.
@@ -38,30 +39,45 @@ pub(super) fn lock(
         return Ok(None);
     }
     if !exclusive {
-        return Ok(Some(FileLock::new(file)));
+        return Ok(Some(FileLock::new(Locked::new(file, mode))));
     }
     let hold = |dir: &Path| {
         let opened = fs::File::open(dir).map_err(|e| Error::io("open directory", dir, &e))?;
         Ok(dirs.hold(dir, opened))
     };
     let held = path.parent().map(hold).transpose()?;
-    Ok(Some(FileLock::new((Owned::tell(file), held))))
+    Ok(Some(FileLock::new((Locked::new(file, mode), held))))
 }
 
-/// A lock that is held alone. Its file tells which process that is, for as long as it holds it; nothing depends on it.
-struct Owned(fs::File);
+/// A lock that is held. Of one that is held alone the file tells which process that is; nothing depends on it.
+///
+/// A child of a fork has the same open file, and so the same lock: closing the parent's gives up nothing while the child
+/// lives, and the child has nothing to give up.
+struct Locked {
+    file: fs::File,
+    mode: LockMode,
+    process: u32,
+}
 
-impl Owned {
-    fn tell(file: fs::File) -> Self {
-        let _ =
-            file.set_len(0).and_then(|()| (&file).write_all(format!("{}\n", std::process::id()).as_bytes()));
-        Self(file)
+impl Locked {
+    fn new(file: fs::File, mode: LockMode) -> Self {
+        let process = process::id();
+        if mode == LockMode::Exclusive {
+            let _ = file.set_len(0).and_then(|()| (&file).write_all(format!("{process}\n").as_bytes()));
+        }
+        Self { file, mode, process }
     }
 }
 
-impl Drop for Owned {
+impl Drop for Locked {
     fn drop(&mut self) {
-        let _ = self.0.set_len(0);
+        if self.process != process::id() {
+            return;
+        }
+        if self.mode == LockMode::Exclusive {
+            let _ = self.file.set_len(0);
+        }
+        let _ = self.file.unlock();
     }
 }
 

@@ -35,7 +35,13 @@ impl Generator {
     /// What is written while a table is sorted anew.
     pub(super) fn meanwhile(&mut self) -> Vec<Vec<Change>> {
         let batches = if self.share_percent > 0 { self.wide.below(6) } else { 0 };
-        (0..batches).map(|_| self.batch()).collect()
+        (0..batches).map(|_| if self.wide.chance(30) { self.deletes() } else { self.batch() }).collect()
+    }
+
+    /// Many of one table: a tombstone that was dropped too early shows where what it deleted is in older runs.
+    fn deletes(&mut self) -> Vec<Change> {
+        let table = self.table();
+        (0..=self.wide.below(40)).map(|_| self.delete(table)).collect()
     }
 
     pub(super) fn altered(&mut self) -> Altered {

@@ -64,6 +64,27 @@ def test_a_child_of_a_fork_reads_by_itself_what_its_parent_reads(place: Path) ->
     assert told == "all are well\n"
 
 
+def test_databases_of_children_of_forks_differ(place: Path) -> None:
+    run(
+        """
+        import os, sys
+        import forebay as fb
+
+        fb.open(sys.argv[1] + "/first").close()
+        for name in ("second", "third"):
+            if os.fork() == 0:
+                fb.open(sys.argv[1] + "/" + name).close()
+                os._exit(0)
+        for _ in range(2):
+            os.wait()
+        fb.open(sys.argv[1] + "/fourth").close()
+        """,
+        place,
+    )
+    databases = [(path / "FOREBAY").read_bytes() for path in place.iterdir()]
+    assert len(set(databases)) == len(databases) == 4
+
+
 def test_a_child_of_a_fork_holds_no_lock_that_its_parent_gave_up(place: Path) -> None:
     told = run(
         """

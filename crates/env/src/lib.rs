@@ -96,7 +96,8 @@ impl Env {
 /// A number that nobody can predict, for the hashes of a table in memory: keys that a stranger has chosen must not fall
 /// together there. It is another one at each call, in simulation too, so that nothing but time may hang on it.
 pub fn hash_secret() -> u64 {
-    RandomState::new().hash_one(0)
+    // The keys are drawn once a thread, and a child of a fork goes on with its parent's.
+    RandomState::new().hash_one((process::id(), RealClock::new().unix_milliseconds()))
 }
 
 impl fmt::Debug for Env {

@@ -1,6 +1,41 @@
 //! What the process may use and has used.
 
+use std::sync::OnceLock;
+
 use rustix::process::{Resource, getrlimit, setrlimit};
+
+/// What a process has one of. A child of a fork gets its own: in its parent's a thread may have held a lock, which
+/// nobody gives back in the child, and what is in it is of files of the parent's.
+pub(crate) struct OfProcess<T>(OnceLock<Box<Generation<T>>>);
+
+/// A process's; that of its child's follows.
+struct Generation<T> {
+    process: u32,
+    own: T,
+    next: OfProcess<T>,
+}
+
+impl<T: Default> OfProcess<T> {
+    pub(crate) const fn new() -> Self {
+        Self(OnceLock::new())
+    }
+
+    pub(crate) fn get(&self) -> &T {
+        self.of(id())
+    }
+
+    fn of(&self, process: u32) -> &T {
+        let mut at = self;
+        loop {
+            let made = || Box::new(Generation { process, own: T::default(), next: Self::new() });
+            let found = at.0.get_or_init(made);
+            if found.process == process {
+                return &found.own;
+            }
+            at = &found.next;
+        }
+    }
+}
 
 /// The number of the process.
 pub fn id() -> u32 {
@@ -38,3 +73,21 @@ pub(crate) fn yield_to_others() {
 
 /// A third of the share of a core that a thread of normal priority gets.
 const NICE: i32 = 5;
+
+#[cfg(test)]
+#[cfg(not(shuttle))]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    #[test]
+    #[expect(clippy::disallowed_types, reason = "a lock that some thread of a parent's holds")]
+    fn a_child_has_its_own_while_its_parents_is_locked() {
+        static OWN: OfProcess<Mutex<u32>> = OfProcess::new();
+        let parent = OWN.of(7).lock().unwrap();
+        *OWN.of(8).lock().unwrap() = 1;
+        *OWN.of(9).lock().unwrap() = 2;
+        assert_eq!((*parent, *OWN.of(8).lock().unwrap(), *OWN.of(9).lock().unwrap()), (0, 1, 2));
+    }
+}

@@ -3,11 +3,11 @@
 //! time).
 
 use std::collections::VecDeque;
-use std::sync::LazyLock;
 
 use forebay_base::{Error, Result};
 
 use super::{Access, File};
+use crate::process::OfProcess;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Arc, Mutex, Weak};
 
@@ -45,7 +45,7 @@ struct Place {
 }
 
 /// Those of all databases of the process that are in the machine's files: they have one limit.
-static OF_PROCESS: LazyLock<Mutex<Vec<Weak<Handles>>>> = LazyLock::new(Mutex::default);
+static OF_PROCESS: OfProcess<Mutex<Vec<Weak<Handles>>>> = OfProcess::new();
 
 impl Opened {
     pub(super) fn file(&self) -> &dyn File {
@@ -73,7 +73,7 @@ impl Handles {
         let (open, closable) = (AtomicUsize::new(0), Mutex::default());
         let handles = Arc::new(Self { max, process_max, open, closable });
         if process_max.is_some() {
-            let mut all = OF_PROCESS.lock();
+            let mut all = OF_PROCESS.get().lock();
             all.retain(|handles| handles.strong_count() > 0);
             all.push(Arc::downgrade(&handles));
         }
@@ -138,7 +138,7 @@ impl Handles {
         }
         self.close_down_to(0);
         if self.process_max.is_some() {
-            let others: Vec<_> = OF_PROCESS.lock().iter().filter_map(Weak::upgrade).collect();
+            let others: Vec<_> = OF_PROCESS.get().lock().iter().filter_map(Weak::upgrade).collect();
             others.iter().for_each(|handles| handles.close_down_to(0));
         }
         act().map_err(|error| self.explained(error))

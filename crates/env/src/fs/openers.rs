@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::FileSystem;
+use crate::process::OfProcess;
 use crate::sync::{Arc, Weak};
 
 /// By file system and directory.
@@ -19,7 +20,7 @@ type Openers = BTreeMap<(usize, PathBuf), Vec<Weak<Opener>>>;
     clippy::disallowed_types,
     reason = "it is no one environment's, so that no scheduler of one may know it"
 )]
-static OPENERS: std::sync::Mutex<Openers> = std::sync::Mutex::new(BTreeMap::new());
+static OPENERS: OfProcess<std::sync::Mutex<Openers>> = OfProcess::new();
 
 /// One who has opened a directory. Whoever reads files of it keeps this.
 #[derive(Debug)]
@@ -30,7 +31,7 @@ pub struct Opener {
 impl Opener {
     /// Who opens `dir` now.
     pub fn new(fs: &dyn FileSystem, dir: &Path) -> Arc<Self> {
-        let mut openers = OPENERS.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut openers = OPENERS.get().lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         openers.retain(|_, openers| {
             openers.retain(|opener| opener.strong_count() > 0);
             !openers.is_empty()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 import threading
 import time
+from array import array
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
@@ -462,3 +464,47 @@ def test_errors_say_what_to_do(place: Path) -> None:
     with pytest.raises(OSError) as refused:
         fb.open(place / ("long" * 100))
     assert isinstance(refused.value, fb.IoError) and refused.value.path
+
+
+def test_a_transaction_that_was_ended_in_its_block_stays_as_it_is(db: fb.Database) -> None:
+    table = db.table("t")
+    with db.begin() as transaction:
+        transaction.put(table, b"a", b"1")
+        transaction.commit()
+    with db.begin() as transaction:
+        transaction.put(table, b"b", b"1")
+        transaction.rollback()
+    with pytest.raises(fb.Closed):
+        transaction.commit()
+    assert dict(table.items()) == {b"a": b"1"}
+
+
+def test_what_is_given_up_while_it_is_filled_is_not_written(db: fb.Database) -> None:
+    table = db.table("t")
+    transaction = db.begin()
+
+    def keys() -> Iterator[bytes]:
+        yield b"a"
+        transaction.rollback()
+        yield b"b"
+
+    transaction.put_many(table, keys(), iter([b"1", b"2"]))
+    with pytest.raises(fb.Closed):
+        transaction.commit()
+    assert dict(table.items()) == {}
+
+
+def test_all_that_is_bytes_is_taken(db: fb.Database) -> None:
+    table = db.table("t")
+    for number, key in enumerate([
+        bytearray(b"a"), memoryview(b"b"), array("b", b"c"), memoryview(b"d").cast("c"), pa.py_buffer(b"e"),
+    ]):
+        table[key] = b"%d" % number
+    assert dict(table.items()) == {b"a": b"0", b"b": b"1", b"c": b"2", b"d": b"3", b"e": b"4"}
+    released = memoryview(b"f")
+    released.release()
+    with pytest.raises(ValueError, match="released"):
+        table[released] = b""
+    for wrong in ("text", 1, array("i", [1])):
+        with pytest.raises(TypeError, match="bytes-like"):
+            table[wrong] = b""  # type: ignore[index]

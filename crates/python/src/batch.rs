@@ -57,11 +57,14 @@ impl Held {
         }
     }
 
-    /// Lends what is there to a call; others find it lent meanwhile.
+    /// Lends what is there to a call; others find it lent meanwhile. What was given up by then does not come back.
     pub(crate) fn lend<T>(&self, act: impl FnOnce(&mut Slot) -> T) -> Outcome<T> {
         let mut lent = self.replace(Slot::Lent)?;
         let outcome = act(&mut lent);
-        *self.slot.lock() = lent;
+        let mut slot = self.slot.lock();
+        if let Slot::Lent = *slot {
+            *slot = lent;
+        }
         Ok(outcome)
     }
 
@@ -76,6 +79,11 @@ impl Held {
     /// Ends it.
     pub(crate) fn end(&self) {
         *self.slot.lock() = Slot::Over;
+    }
+
+    /// Whether it was committed or given up.
+    pub(crate) fn is_over(&self) -> bool {
+        matches!(*self.slot.lock(), Slot::Over)
     }
 }
 

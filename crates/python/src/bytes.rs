@@ -3,6 +3,7 @@
 use std::ops::Bound as Edge;
 
 use pyo3::buffer::PyBuffer;
+use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::prelude::*;
 
 use crate::failure::{Failure, Outcome};
@@ -37,12 +38,23 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Bytes<'a> {
 }
 
 fn copied<'a>(given: &Bound<'_, PyAny>) -> Outcome<Bytes<'a>> {
-    let buffer = PyBuffer::<u8>::get(given).map_err(|_| {
-        let kind = given.get_type().name().map_or_else(|_| "this".into(), |name| name.to_string());
-        let hint = if kind == "str" { "; encode it" } else { "" };
-        Failure::type_error(format!("a bytes-like object is needed, and {kind} is none{hint}"))
-    })?;
-    Ok(Bytes::Copied(buffer.to_vec(given.py())?))
+    let py = given.py();
+    let signed = || PyBuffer::<i8>::get(given)?.to_vec(py);
+    let bytes: PyResult<_> = PyBuffer::<u8>::get(given)
+        .and_then(|buffer| buffer.to_vec(py))
+        .or_else(|_| Ok(signed()?.into_iter().map(i8::cast_unsigned).collect()));
+    match bytes {
+        Ok(bytes) => Ok(Bytes::Copied(bytes)),
+        Err(error)
+            if error.is_instance_of::<PyTypeError>(py) || error.is_instance_of::<PyBufferError>(py) =>
+        {
+            let kind = given.get_type().name().map_or_else(|_| "this".into(), |name| name.to_string());
+            let hint = if kind == "str" { "; encode it" } else { "" };
+            Err(Failure::type_error(format!("a bytes-like object is needed, and {kind} is none{hint}")))
+        }
+        // As a map that was closed, or a view that was released.
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// From a key on, up to another one, which is not in it.

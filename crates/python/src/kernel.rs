@@ -41,9 +41,10 @@ pub(crate) fn stream_of(data: &Bound<'_, PyAny>) -> Outcome<FFI_ArrowArrayStream
 /// The array of an object that has `__arrow_c_array__`, and its schema: of record batches a structure.
 pub(crate) fn array_of(data: &Bound<'_, PyAny>) -> Outcome<(ArrayRef, FFI_ArrowSchema)> {
     let capsules = data.call_method0("__arrow_c_array__")?;
-    let schema = held(&capsules.get_item(0)?, SCHEMA)?.cast::<FFI_ArrowSchema>();
-    let array = held(&capsules.get_item(1)?, ARRAY)?.cast::<FFI_ArrowArray>();
-    // SAFETY: as above; `capsules` holds both capsules.
+    let (of_schema, of_array) = (capsules.get_item(0)?, capsules.get_item(1)?);
+    let schema = held(&of_schema, SCHEMA)?.cast::<FFI_ArrowSchema>();
+    let array = held(&of_array, ARRAY)?.cast::<FFI_ArrowArray>();
+    // SAFETY: as above; both capsules are held here.
     let (schema, array) =
         unsafe { (FFI_ArrowSchema::from_raw(schema.as_ptr()), FFI_ArrowArray::from_raw(array.as_ptr())) };
     if schema.release().is_none() || array.is_released() {

@@ -159,9 +159,11 @@ impl Transaction {
         _error: &Bound<'_, PyAny>,
         _trace: &Bound<'_, PyAny>,
     ) -> Outcome<()> {
+        // Who has committed it by then, or given it up, has said what becomes of it.
+        let held = slf.as_super().get().held()?;
         match kind.is_none() {
-            true => Self::commit(slf).map(drop),
-            false => Self::rollback(slf),
+            true if !held.is_over() => Self::commit(slf).map(drop),
+            _ => Ok(held.end()),
         }
     }
 }

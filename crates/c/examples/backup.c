@@ -30,7 +30,9 @@ int main(int count, char **arguments) {
     printf("ada is back: %s\n", year ? year : "no");
     forebay_free(year);
 
-    must(forebay_db_checkpoint(db, copy, &error));
+    char *files = forebay_db_checkpoint(db, copy, &error);
+    must(files != NULL);
+    forebay_free(files);
     forebay_table_free(users);
     must(forebay_db_close(db, &error));
 

@@ -7,13 +7,13 @@
  *   an error there, which the caller frees with forebay_error_free. If it succeeds it puts NULL there, whatever was
  *   there before. Pass NULL if you do not want to know why.
  *
- * Ownership.  A handle that a call returns is freed by the _free call of its type, a database by forebay_db_close.
+ * Ownership.  A handle that a call returns is freed by the _free call of its type, a database or follower by its _close.
  *   Plain memory that a call returns, char * or char **, is freed by forebay_free. What a call lends (const, and in
  *   entries and changes) is not freed: it stays as it is until the next call with the handle that lent it. Calls copy
  *   what they are passed. All frees take NULL.
  *
- * Threads.  A database, a pool, a table, an aggregator and a snapshot may be used by any number of threads at a time;
- *   batches, scans, cursors, changes and options by one thread at a time. Nothing may be used while, or after, it is
+ * Threads.  A database, a pool, a table, an aggregator, a snapshot and a change server may be used by any number of
+ *   threads at a time; batches, transactions, scans, cursors, changes, backups, followers and options by one at a time. Nothing may be used while, or after, it is
  *   freed. Tables, snapshots, scans and cursors can be read after their database is closed, and must be freed then, too.
  *
  * Pointers.  A pointer that must not be NULL and is gets an error; a call that takes no error does nothing and returns
@@ -44,6 +44,9 @@ typedef struct forebay_snapshot forebay_snapshot;
 typedef struct forebay_scan forebay_scan;
 typedef struct forebay_cursor forebay_cursor;
 typedef struct forebay_changes forebay_changes;
+typedef struct forebay_change_server forebay_change_server;
+typedef struct forebay_follower forebay_follower;
+typedef struct forebay_backups forebay_backups;
 
 /* Bytes. */
 typedef struct forebay_slice {
@@ -83,7 +86,8 @@ typedef enum forebay_code {
     FOREBAY_ERROR_PANICKED = 11,      /* a merge rule panicked */
     FOREBAY_ERROR_BUG = 12,           /* Forebay contradicts itself: please report it */
     FOREBAY_ERROR_POISONED = 13,      /* an earlier failure stopped all writes: reopen */
-    FOREBAY_ERROR_OTHER = 14
+    FOREBAY_ERROR_OTHER = 14,
+    FOREBAY_ERROR_CONFLICT = 15 /* others changed what a transaction has read: begin it anew */
 } forebay_code;
 
 /* A forebay_code; FOREBAY_OK of NULL. */
@@ -170,8 +174,9 @@ bool forebay_db_flush(forebay_db *db, forebay_error **error);
 /* Returns once background work has nothing left to do. */
 bool forebay_db_wait_until_idle(forebay_db *db, forebay_error **error);
 
-/* A copy in a new directory of the same file system. */
-bool forebay_db_checkpoint(forebay_db *db, const char *path, forebay_error **error);
+/* A copy in a new directory of the same file system. Returns its last number and its files, with digests by which the
+ * next checkpoint's are known again, as JSON, for forebay_free. */
+char *forebay_db_checkpoint(forebay_db *db, const char *path, forebay_error **error);
 /* Keeps all tables as they are, under a name. sequence may be NULL. */
 bool forebay_db_savepoint(forebay_db *db, const char *name, uint64_t *sequence, forebay_error **error);
 /* The savepoints as JSON, oldest first, for forebay_free. */
@@ -194,6 +199,9 @@ char *forebay_db_describe(forebay_db *db, forebay_error **error);
 forebay_table *forebay_table_open(forebay_db *db, const char *name, const forebay_table_options *options,
                                   forebay_error **error);
 void forebay_table_free(forebay_table *table);
+/* The same table, of which lookups, scans and cursors through this handle read so: "fill_cache=false,read_ahead=1M,
+ * keys_only=true", or some of these. */
+forebay_table *forebay_table_with(forebay_table *table, const char *reading, forebay_error **error);
 /* Its layout as options write it, for forebay_free. */
 char *forebay_table_layout(forebay_table *table, forebay_error **error);
 bool forebay_table_set_layout(forebay_table *table, const char *layout, forebay_error **error);
@@ -271,6 +279,30 @@ size_t forebay_batch_bytes(const forebay_batch *batch);
 /* How long one may be. */
 size_t forebay_batch_bytes_max(void);
 void forebay_batch_free(forebay_batch *batch);
+
+/* ---- Transactions: what they have read is still so when they are committed ---- */
+
+/* A batch that reads, too, as of the moment when it began, beside what it has written: all calls of batches go with it,
+ * but for forebay_db_write and forebay_aggregator_commit. To give it up, free it. */
+forebay_batch *forebay_transaction_begin(forebay_db *db, forebay_error **error);
+/* For forebay_free, and for forebay_values_free. */
+char *forebay_transaction_get(forebay_batch *transaction, forebay_table *table, const void *key, size_t key_bytes,
+                              size_t *value_bytes, forebay_error **error);
+bool forebay_transaction_multi_get(forebay_batch *transaction, forebay_table *table, const forebay_slice *keys,
+                                   forebay_slice *values, size_t count, forebay_error **error);
+/* Keys from one on up to another; NULL with 0 bytes is no bound. */
+forebay_scan *forebay_transaction_scan(forebay_batch *transaction, forebay_table *table, const void *from,
+                                       size_t from_bytes, const void *to, size_t to_bytes,
+                                       forebay_direction direction, forebay_error **error);
+/* Writes all of it. FOREBAY_ERROR_CONFLICT where others have changed what it has read: nothing is written then. It is
+ * over in any case, and still to be freed. sequence may be NULL. */
+bool forebay_transaction_commit(forebay_batch *transaction, forebay_durability durability, uint64_t *sequence,
+                                forebay_error **error);
+/* Gives a key a new value if it has the expected one; NULL with 0 bytes is no value, here and there. is_swapped tells
+ * whether it had. At the durability of the database's options. */
+bool forebay_table_compare_and_swap(forebay_table *table, const void *key, size_t key_bytes, const void *expected,
+                                    size_t expected_bytes, const void *new_value, size_t new_value_bytes,
+                                    bool *is_swapped, forebay_error **error);
 
 /* ---- Aggregators: counts, sums, quantiles and more, added up for each key ---- */
 
@@ -356,6 +388,55 @@ forebay_changes *forebay_changes_new(forebay_db *db, uint64_t since, forebay_err
 bool forebay_changes_next(forebay_changes *changes, const forebay_change **list, size_t *count,
                           uint64_t *last_sequence, forebay_error **error);
 void forebay_changes_free(forebay_changes *changes);
+
+/* How much of the log is kept for the feed, in bytes, from now on; the database keeps this number. */
+bool forebay_db_keep_changes(forebay_db *db, uint64_t bytes, forebay_error **error);
+
+/* ---- Followers: databases that take another one's changes, each once ---- */
+
+/* Serves followers, each on a thread of yours. It does not keep the database open. */
+forebay_change_server *forebay_change_server_new(forebay_db *db, forebay_error **error);
+/* Serves one over a socket, which stays yours, until the database is closed; then true. A socket needs timeouts for reads
+ * and for writes, and the process is to ignore SIGPIPE. There is no password, and nothing is encrypted. */
+bool forebay_change_server_serve(const forebay_change_server *server, int descriptor, forebay_error **error);
+void forebay_change_server_free(forebay_change_server *server);
+
+/* Opens a follower, or makes one in a directory that has nothing yet. options may be NULL. */
+forebay_follower *forebay_follower_open(const char *path, const forebay_options *options, forebay_error **error);
+/* Applies what a server sends over a socket, until it ends or is gone. Returns what came of it as JSON, for
+ * forebay_free. */
+char *forebay_follower_follow(forebay_follower *follower, int descriptor, forebay_error **error);
+/* A table to be read, also by other threads while it follows. FOREBAY_ERROR_NOT_FOUND where there is none. */
+forebay_table *forebay_follower_table(const forebay_follower *follower, const char *name, forebay_error **error);
+/* The number of its last record. */
+uint64_t forebay_follower_position(const forebay_follower *follower);
+/* Makes it a database that takes writes of its own, and frees the follower, also if it fails. */
+forebay_db *forebay_follower_promote(forebay_follower *follower, forebay_error **error);
+/* Closes it and frees the handle, also if it returns false. */
+bool forebay_follower_close(forebay_follower *follower, forebay_error **error);
+
+/* ---- Readers: a database that another process writes, opened with the option read_only ---- */
+
+/* Goes on to what has been written since. sequence may be NULL: the number of the last record that is seen. */
+bool forebay_db_refresh(forebay_db *db, uint64_t *sequence, forebay_error **error);
+/* The writer's stats as JSON, for forebay_free; NULL, without an error, where none has answered within this time. */
+char *forebay_db_writer_stats(forebay_db *db, uint64_t milliseconds, forebay_error **error);
+
+/* ---- Backups: a directory in which each has what the one before it has not ---- */
+
+forebay_backups *forebay_backups_open(const char *path, forebay_error **error);
+/* Takes one. Returns its number and how much was copied, as JSON, for forebay_free. */
+char *forebay_backups_take(forebay_backups *backups, forebay_db *db, forebay_error **error);
+/* All of them as JSON, oldest first, for forebay_free. */
+char *forebay_backups_list(forebay_backups *backups, forebay_error **error);
+bool forebay_backups_newest(forebay_backups *backups, uint64_t *number, forebay_error **error);
+/* Makes a database of one, in a new directory. */
+bool forebay_backups_restore(forebay_backups *backups, uint64_t number, const char *path, forebay_error **error);
+/* What is damaged in one, and NULL behind that: one forebay_free for all. */
+char **forebay_backups_verify(forebay_backups *backups, uint64_t number, forebay_error **error);
+/* Removes all but the newest ones. */
+bool forebay_backups_keep(forebay_backups *backups, size_t newest, forebay_error **error);
+void forebay_backups_free(forebay_backups *backups);
 
 /* ---- The library ---- */
 

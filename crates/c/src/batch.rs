@@ -1,42 +1,110 @@
 //! Batches. What is wrong with a call is told when the batch is written, so that nobody has to look after each.
 
-use forebay::{Database, Durability, Error, Result};
+use std::ops::{Deref, DerefMut};
+
+use forebay::{Database, Durability, Error, Result, Transaction};
 
 use crate::aggregator::Aggregator;
 use crate::kernel::{Items, Slice, noted, plain};
 use crate::table::{Table, bounds, life};
 
-/// `forebay_batch`.
+/// `forebay_batch`: a batch alone, or that of a transaction.
 #[derive(Default)]
 pub(crate) struct Batch {
-    batch: forebay::Batch,
+    writes: Writes,
     /// What C got wrong first. The engine's batch keeps what it was asked and cannot do.
     fault: Option<Error>,
 }
 
+enum Writes {
+    Alone(forebay::Batch),
+    Transaction(Box<Transaction>),
+    /// What is written to a transaction that was committed goes nowhere.
+    Over(forebay::Batch),
+}
+
+impl Default for Writes {
+    fn default() -> Self {
+        Self::Alone(forebay::Batch::new())
+    }
+}
+
+impl Deref for Writes {
+    type Target = forebay::Batch;
+
+    fn deref(&self) -> &forebay::Batch {
+        match self {
+            Self::Alone(batch) | Self::Over(batch) => batch,
+            Self::Transaction(transaction) => transaction,
+        }
+    }
+}
+
+impl DerefMut for Writes {
+    fn deref_mut(&mut self) -> &mut forebay::Batch {
+        match self {
+            Self::Alone(batch) | Self::Over(batch) => batch,
+            Self::Transaction(transaction) => transaction,
+        }
+    }
+}
+
 impl Batch {
+    pub(crate) fn reading(transaction: Transaction) -> Self {
+        Self { writes: Writes::Transaction(Box::new(transaction)), fault: None }
+    }
+
     fn note(&mut self, fault: Option<Error>) {
         self.fault = self.fault.take().or(fault);
     }
 
+    fn alone(&mut self) -> Result<&mut forebay::Batch> {
+        match (&self.fault, &mut self.writes) {
+            (Some(fault), _) => Err(fault.clone()),
+            (None, Writes::Alone(batch)) => Ok(batch),
+            (None, _) => {
+                Err(Error::invalid("the batch is a transaction; commit it by forebay_transaction_commit"))
+            }
+        }
+    }
+
     /// Writes it, and empties it once that has succeeded.
     pub(crate) fn write(&mut self, db: &Database, durability: Durability) -> Result<u64> {
-        match &self.fault {
-            Some(fault) => Err(fault.clone()),
-            None => db.write(&mut self.batch, durability),
-        }
+        db.write(self.alone()?, durability)
     }
 
     /// What it has, to be written together with something else. It is empty then, whatever becomes of that.
     pub(crate) fn take(&mut self) -> Result<forebay::Batch> {
-        let Self { batch, fault } = std::mem::take(self);
-        fault.map_or(Ok(batch), Err)
+        let taken = self.alone().map(std::mem::take);
+        self.fault = None;
+        taken
+    }
+
+    /// The transaction that it is.
+    pub(crate) fn transaction(&mut self) -> Result<&mut Transaction> {
+        match (&self.fault, &mut self.writes) {
+            (Some(fault), _) => Err(fault.clone()),
+            (None, Writes::Transaction(transaction)) => Ok(transaction),
+            (None, Writes::Over(_)) => Err(Error::invalid("the transaction is over; begin another one")),
+            (None, Writes::Alone(_)) => {
+                Err(Error::invalid("the batch is no transaction; forebay_transaction_begin makes one"))
+            }
+        }
+    }
+
+    /// Commits the transaction that it is, which is over then.
+    pub(crate) fn commit(&mut self, durability: Durability) -> Result<u64> {
+        self.transaction()?.set_durability(durability);
+        match std::mem::replace(&mut self.writes, Writes::Over(forebay::Batch::new())) {
+            Writes::Transaction(transaction) => transaction.commit(),
+            _ => Err(Error::bug("a transaction is none any more")),
+        }
     }
 }
 
 noted! { batch: &mut Batch;
     fn forebay_batch_put(table: &Table, key: &[u8] [key_bytes], value: &[u8] [value_bytes]) {
-        batch.batch.put(table, key, value);
+        batch.writes.put(table, key, value);
     }
 
     fn forebay_batch_put_with_ttl(
@@ -45,7 +113,7 @@ noted! { batch: &mut Batch;
         value: &[u8] [value_bytes],
         milliseconds: u64,
     ) {
-        batch.batch.put_with_ttl(table, key, value, life(milliseconds));
+        batch.writes.put_with_ttl(table, key, value, life(milliseconds));
     }
 
     fn forebay_batch_put_until(
@@ -54,11 +122,11 @@ noted! { batch: &mut Batch;
         value: &[u8] [value_bytes],
         unix_milliseconds: u64,
     ) {
-        batch.batch.put_until(table, key, value, unix_milliseconds);
+        batch.writes.put_until(table, key, value, unix_milliseconds);
     }
 
     fn forebay_batch_merge(table: &Table, key: &[u8] [key_bytes], operand: &[u8] [operand_bytes]) {
-        batch.batch.merge(table, key, operand);
+        batch.writes.merge(table, key, operand);
     }
 
     fn forebay_batch_add(
@@ -68,11 +136,11 @@ noted! { batch: &mut Batch;
         columns: usize,
     ) {
         debug_assert_eq!(row.0.len(), columns, "as many as were passed");
-        batch.batch.add(&aggregator.aggregator, key, &aggregator.row(&row)?);
+        batch.writes.add(&aggregator.aggregator, key, &aggregator.row(&row)?);
     }
 
     fn forebay_batch_delete(table: &Table, key: &[u8] [key_bytes]) {
-        batch.batch.delete(table, key);
+        batch.writes.delete(table, key);
     }
 
     fn forebay_batch_delete_range(
@@ -80,7 +148,7 @@ noted! { batch: &mut Batch;
         from: Option<&[u8]> [from_bytes],
         to: Option<&[u8]> [to_bytes],
     ) {
-        batch.batch.delete_range(table.ordered()?, bounds(from, to));
+        batch.writes.delete_range(table.ordered()?, bounds(from, to));
     }
 }
 
@@ -90,16 +158,16 @@ plain! {
     }
 
     fn forebay_batch_clear(batch: &mut Batch) {
-        batch.batch.clear();
+        batch.writes.clear();
         batch.fault = None;
     }
 
     fn forebay_batch_records(batch: &Batch) -> usize {
-        batch.batch.len()
+        batch.writes.len()
     }
 
     fn forebay_batch_bytes(batch: &Batch) -> usize {
-        batch.batch.encoded_bytes()
+        batch.writes.encoded_bytes()
     }
 
     fn forebay_batch_bytes_max() -> usize {

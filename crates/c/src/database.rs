@@ -39,7 +39,7 @@ pub(crate) fn json(told: &impl Serialize) -> Result<*mut c_char> {
     Ok(given(&text))
 }
 
-fn options_of(options: Option<&Options>) -> forebay::Options {
+pub(crate) fn options_of(options: Option<&Options>) -> forebay::Options {
     options.map(|options| options.0.clone()).unwrap_or_default()
 }
 
@@ -118,8 +118,8 @@ fallible! { ErrorOut<'_>;
         db.0.wait_until_idle().map(|()| true)
     }
 
-    fn forebay_db_checkpoint(db: &Db, path: &Path) -> bool {
-        db.0.checkpoint(path).map(|_| true)
+    fn forebay_db_checkpoint(db: &Db, path: &Path) -> *mut c_char {
+        json(&db.0.checkpoint(path)?)
     }
 
     fn forebay_db_savepoint(db: &Db, name: &str, sequence: Out<'_, u64>) -> bool {

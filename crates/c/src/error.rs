@@ -30,6 +30,7 @@ enum Code {
     Bug,
     Poisoned,
     Other,
+    Conflict,
 }
 
 impl From<forebay::Error> for Error {
@@ -49,6 +50,7 @@ impl From<forebay::Error> for Error {
             E::Panicked(_) => Code::Panicked,
             E::Bug(_) => Code::Bug,
             E::Poisoned(_) => Code::Poisoned,
+            E::Conflict(_) => Code::Conflict,
             _ => Code::Other,
         };
         // A name in the text may have zero bytes, which no text of C has.

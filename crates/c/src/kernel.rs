@@ -12,7 +12,9 @@
 //! copies only.
 
 use std::ffi::{CStr, OsStr, c_char, c_int, c_void};
+use std::fs::File;
 use std::mem::MaybeUninit;
+use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -27,7 +29,7 @@ unsafe extern "C" {
 /// Each parameter as the call's body has it.
 macro_rules! taken {
     ($($arg:ident: $type:ty $([$length:ident])? $(where $count:ident)?),*) => {$(
-        let length = 0 $(+ $length)? $(+ $crate::kernel::Count::count($count))?;
+        let length = 0 $(+ $length)? $(+ $crate::count::Count::count($count))?;
         // SAFETY: C passes what its header demands.
         let $arg = unsafe { <$type as $crate::kernel::Argument>::take($arg, length, stringify!($arg)) }?;
     )*};
@@ -116,24 +118,6 @@ macro_rules! numbered {
 
 fn null(name: &str) -> Error {
     Error::invalid(format!("{name} is a null pointer"))
-}
-
-/// A number of items, as C passes it.
-pub(crate) trait Count {
-    fn count(self) -> usize;
-}
-
-impl Count for usize {
-    fn count(self) -> usize {
-        self
-    }
-}
-
-impl Count for c_int {
-    /// A negative one is more than there can be, and refused as that.
-    fn count(self) -> usize {
-        usize::try_from(self).unwrap_or(usize::MAX)
-    }
 }
 
 /// What a parameter is to a call's body.
@@ -304,6 +288,25 @@ impl Argument for &Path {
     }
 }
 
+/// Both ways of a socket, a pipe or a file: a descriptor of the call's own.
+pub(crate) struct Channel(pub(crate) File);
+
+impl Argument for Channel {
+    type C = c_int;
+
+    unsafe fn take(given: c_int, _: usize, name: &'static str) -> Result<Self> {
+        if given < 0 {
+            return Err(Error::invalid(format!("{name} is {given}, and no descriptor")));
+        }
+        // SAFETY: the caller's word: it is open, and stays so during the call. One that is not open is an error of the
+        // system's below.
+        let lent = unsafe { BorrowedFd::borrow_raw(given) };
+        let own = lent.try_clone_to_owned();
+        let own = own.map_err(|error| Error::io("duplicate the descriptor", Path::new(name), &error))?;
+        Ok(Self(own.into()))
+    }
+}
+
 /// Bytes of somebody's, as C has them.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -438,7 +441,6 @@ mod tests {
         assert_eq!(take(std::ptr::null(), 0).unwrap(), b"");
         assert_eq!(take(std::ptr::null(), 1).unwrap_err().to_string(), "key is a null pointer");
         assert!(take(text, usize::MAX).unwrap_err().to_string().contains("cannot have"));
-        assert_eq!((-1).count(), usize::MAX);
         // SAFETY: null needs no bytes.
         let none = unsafe { <Option<&[u8]> as Argument>::take(std::ptr::null(), 0, "from") };
         assert_eq!(none.unwrap(), None);

@@ -7,8 +7,11 @@
 //! **Invariant:** no call panics or unwinds into C, and none fails for a null pointer but by an error.
 
 mod aggregator;
+mod backups;
 mod batch;
+mod beside;
 mod changes;
+mod count;
 mod cursor;
 mod database;
 mod error;
@@ -21,6 +24,7 @@ mod pool;
 mod read;
 mod scan;
 mod table;
+mod transaction;
 
 use std::ffi::CStr;
 
@@ -34,6 +38,9 @@ const _: () = {
     any_number::<pool::Pool>();
     any_number::<aggregator::Aggregator>();
     any_number::<forebay::Snapshot>();
+    any_number::<beside::ChangeServer>();
+    one_at_a_time::<beside::Follower>();
+    one_at_a_time::<backups::Backups>();
     one_at_a_time::<batch::Batch>();
     one_at_a_time::<scan::Scan>();
     one_at_a_time::<cursor::Cursor>();

@@ -4,7 +4,7 @@ use std::ffi::c_char;
 use std::ops::Bound;
 use std::time::Duration;
 
-use forebay::{Error, OrderedTable, Result};
+use forebay::{Error, OrderedTable, Result, TableBuilder};
 
 use crate::database::{Db, Snapshot};
 use crate::error::ErrorOut;
@@ -18,6 +18,14 @@ pub(crate) enum Table {
 }
 
 impl Table {
+    pub(crate) fn open(asked: TableBuilder) -> Result<Self> {
+        let table = asked.clone().open()?;
+        Ok(match table.layout()?.is_ordered() {
+            true => Self::Ordered(asked.open_ordered()?),
+            false => Self::Hashed(table),
+        })
+    }
+
     /// For what needs an order.
     pub(crate) fn ordered(&self) -> Result<&OrderedTable> {
         match self {
@@ -54,12 +62,15 @@ fallible! { ErrorOut<'_>;
     fn forebay_table_open(db: &Db, name: &str, options: Option<&TableOptions>) -> Option<Box<Table>> {
         let usual = db.0.table(name);
         let asked = if let Some(options) = options { options.apply(usual) } else { usual };
-        let table = asked.clone().open()?;
-        let table = match table.layout()?.is_ordered() {
-            true => Table::Ordered(asked.open_ordered()?),
-            false => Table::Hashed(table),
-        };
-        Ok(Some(Box::new(table)))
+        Ok(Some(Box::new(Table::open(asked)?)))
+    }
+
+    fn forebay_table_with(table: &Table, reading: &str) -> Option<Box<Table>> {
+        let reading = forebay_settings::reading(reading)?;
+        Ok(Some(Box::new(match table {
+            Table::Hashed(table) => Table::Hashed(table.with(reading)),
+            Table::Ordered(table) => Table::Ordered(table.with(reading)),
+        })))
     }
 
     fn forebay_table_layout(table: &Table) -> *mut c_char {

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use forebay::aggregate::Aggregate;
 use forebay::{
-    Aggregating, Codec, Durability, Error, Layout, Options, PrefixFilter, Result, StoredRule, TableBuilder,
+    Aggregating, Codec, Durability, Error, Layout, Options, PrefixFilter, ReadOptions, Result, StoredRule,
+    TableBuilder,
 };
 use forebay_units::{amounts, sizes, times};
 
@@ -62,6 +63,21 @@ pub fn table(name: &str, value: &str) -> Result<Setting<TableBuilder>> {
         Ok(Box::new(move |table: TableBuilder| table.merge_rule(rule.clone())))
     }));
     setting(&rows, name, value)
+}
+
+/// Options of reads: `fill_cache=false,read_ahead=1M,keys_only=true`, or some of these.
+pub fn reading(text: &str) -> Result<ReadOptions> {
+    let rows: Vec<Row<ReadOptions>> = rows! { ReadOptions;
+        "fill_cache": truth => fill_cache,
+        "read_ahead": sizes::parse => read_ahead_bytes,
+        "keys_only": truth => keys_only,
+    };
+    text.split(',').try_fold(ReadOptions::default(), |reading, option| {
+        let (name, value) = option
+            .split_once('=')
+            .ok_or_else(|| Error::invalid(format!("`{option}` is no option of reads; give NAME=VALUE")))?;
+        Ok(setting(&rows, name.trim(), value.trim())?(reading))
+    })
 }
 
 /// An option of an aggregator.

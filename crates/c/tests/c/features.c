@@ -1,5 +1,10 @@
 /* What has no model: tables by name, merge rules, time to live, ingestion, the feed, copies, rescue, what is told. */
+#define _POSIX_C_SOURCE 200809L
 #include <forebay.h>
+#include <pthread.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "check.h"
 
@@ -169,6 +174,208 @@ static void expiries(forebay_db *db) {
 }
 
 /* What a table in use is asked for. */
+static void transactions(forebay_db *db) {
+    forebay_table *table = table_with(db, "accounts", "layout", "wb-tree:ordered");
+    put(table, "ada", "1");
+    forebay_batch *transaction = forebay_transaction_begin(db, &error);
+    MUST(transaction != NULL);
+    size_t bytes;
+    char *value = forebay_transaction_get(transaction, table, "ada", 3, &bytes, &error);
+    CHECK(value != NULL && bytes == 1 && *value == '1');
+    forebay_free(value);
+    CHECK(forebay_transaction_get(transaction, table, "bob", 3, &bytes, &error) == NULL && error == NULL && bytes == 0);
+    forebay_batch_put(transaction, table, "bob", 3, "2", 1);
+    forebay_slice keys[] = {{"ada", 3}, {"bob", 3}, {"eve", 3}}, values[3];
+    MUST(forebay_transaction_multi_get(transaction, table, keys, values, 3, &error));
+    CHECK(*values[0].data == '1' && *values[1].data == '2' && values[2].data == NULL);
+    forebay_values_free(values, 3);
+    forebay_scan *scan = forebay_transaction_scan(transaction, table, "b", 1, NULL, 0, FOREBAY_BACKWARD, &error);
+    forebay_entry entries[2];
+    CHECK(scan != NULL && forebay_scan_next(scan, entries, 2, &error) == 1 && *entries[0].key.data == 'b');
+    forebay_scan_free(scan);
+    /* It is written by its own call only, and once. */
+    CHECK(!forebay_db_write(db, transaction, FOREBAY_OS, NULL, &error));
+    CHECK(forebay_error_code(error) == FOREBAY_ERROR_INVALID);
+    forebay_error_free(error);
+    uint64_t sequence = 0;
+    MUST(forebay_transaction_commit(transaction, FOREBAY_OS, &sequence, &error));
+    CHECK(sequence == forebay_db_last_sequence(db));
+    forebay_batch_put(transaction, table, "eve", 3, "3", 1);
+    CHECK(!forebay_transaction_commit(transaction, FOREBAY_OS, NULL, &error));
+    CHECK(strstr(forebay_error_message(error), "over") != NULL);
+    forebay_error_free(error);
+    forebay_batch_free(transaction);
+    has(table, NULL, "bob", "2");
+    has(table, NULL, "eve", NULL);
+
+    /* What it has read was changed meanwhile. */
+    transaction = forebay_transaction_begin(db, &error);
+    forebay_free(forebay_transaction_get(transaction, table, "ada", 3, NULL, &error));
+    put(table, "ada", "5");
+    forebay_batch_put(transaction, table, "ada", 3, "6", 1);
+    CHECK(!forebay_transaction_commit(transaction, FOREBAY_OS, NULL, &error));
+    CHECK(forebay_error_code(error) == FOREBAY_ERROR_CONFLICT);
+    forebay_error_free(error);
+    forebay_batch_free(transaction);
+    has(table, NULL, "ada", "5");
+
+    forebay_batch *alone = forebay_batch_new();
+    CHECK(!forebay_transaction_commit(alone, FOREBAY_OS, NULL, &error));
+    forebay_error_free(error);
+    forebay_batch_free(alone);
+
+    bool is_swapped;
+    MUST(forebay_table_compare_and_swap(table, "ada", 3, "4", 1, "7", 1, &is_swapped, &error));
+    CHECK(!is_swapped);
+    MUST(forebay_table_compare_and_swap(table, "ada", 3, "5", 1, NULL, 0, &is_swapped, &error));
+    CHECK(is_swapped);
+    MUST(forebay_table_compare_and_swap(table, "ada", 3, NULL, 0, "8", 1, NULL, &error));
+    has(table, NULL, "ada", "8");
+
+    forebay_table *keys_only = forebay_table_with(table, "fill_cache=false,read_ahead=64K,keys_only=true", &error);
+    MUST(keys_only != NULL);
+    scan = forebay_scan_new(keys_only, NULL, NULL, 0, NULL, 0, FOREBAY_FORWARD, &error);
+    CHECK(forebay_scan_next(scan, entries, 2, &error) == 2 && entries[0].value.bytes == 0 && entries[0].key.bytes == 3);
+    forebay_scan_free(scan);
+    forebay_table_free(keys_only);
+    CHECK(forebay_table_with(table, "fill_cache", &error) == NULL);
+    forebay_error_free(error);
+    CHECK(forebay_table_with(table, "cache=true", &error) == NULL && strstr(forebay_error_message(error), "fill_cache"));
+    forebay_error_free(error);
+    forebay_table_free(table);
+}
+
+static int ends[2];
+
+static void *serve(void *server) {
+    forebay_error *told;
+    CHECK(forebay_change_server_serve(server, ends[0], &told) && told == NULL);
+    close(ends[0]);
+    return NULL;
+}
+
+/* Closes a database once a reader of its follower sees all that it has. */
+struct leader {
+    forebay_db *db;
+    const char *follower;
+};
+
+static void *close_followed(void *given) {
+    struct leader *leader = given;
+    forebay_error *told;
+    forebay_options *options = forebay_options_new();
+    CHECK(forebay_options_set(options, "read_only", "true", &told));
+    forebay_db *reader = forebay_db_open(leader->follower, options, &told);
+    CHECK(reader != NULL);
+    forebay_options_free(options);
+    uint64_t seen = 0;
+    while (seen < forebay_db_last_sequence(leader->db)) {
+        CHECK(forebay_db_refresh(reader, &seen, &told));
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+    CHECK(forebay_db_close(reader, &told) && forebay_db_close(leader->db, &told));
+    return NULL;
+}
+
+static void beside(const char *path) {
+    static char source[4096], copy[4096], kept[4096], restored[4096];
+    snprintf(source, sizeof source, "%s.source", path);
+    snprintf(copy, sizeof copy, "%s.follower", path);
+    snprintf(kept, sizeof kept, "%s.backups", path);
+    snprintf(restored, sizeof restored, "%s.restored", path);
+    forebay_db *db = forebay_db_open(source, NULL, &error);
+    MUST(db != NULL);
+    MUST(forebay_db_keep_changes(db, 1 << 20, &error));
+    forebay_table *table = forebay_table_open(db, "t", NULL, &error);
+    put(table, "a", "1");
+
+    forebay_options *options = forebay_options_new();
+    MUST(forebay_options_set(options, "read_only", "true", &error));
+    forebay_db *reader = forebay_db_open(source, options, &error);
+    MUST(reader != NULL);
+    forebay_options_free(options);
+    forebay_table *seen = forebay_table_open(reader, "t", NULL, &error);
+    has(seen, NULL, "a", "1");
+    put(table, "a", "2");
+    has(seen, NULL, "a", "1");
+    uint64_t sequence = 0;
+    MUST(forebay_db_refresh(reader, &sequence, &error));
+    CHECK(sequence == forebay_db_last_sequence(db));
+    has(seen, NULL, "a", "2");
+    char *stats = forebay_db_writer_stats(reader, 60000, &error);
+    CHECK(stats != NULL && strstr(stats, "\"last_sequence\""));
+    forebay_free(stats);
+    forebay_table_free(seen);
+    MUST(forebay_db_close(reader, &error));
+
+    forebay_backups *backups = forebay_backups_open(kept, &error);
+    MUST(backups != NULL);
+    CHECK(!forebay_backups_newest(backups, &sequence, &error));
+    forebay_error_free(error);
+    char *taken = forebay_backups_take(backups, db, &error);
+    CHECK(taken != NULL && strstr(taken, "\"copied_bytes\""));
+    forebay_free(taken);
+    put(table, "a", "3");
+    forebay_free(forebay_backups_take(backups, db, &error));
+    char *list = forebay_backups_list(backups, &error);
+    CHECK(list != NULL && strstr(strstr(list, "\"number\"") + 1, "\"number\""));
+    forebay_free(list);
+    MUST(forebay_backups_keep(backups, 1, &error));
+    MUST(forebay_backups_newest(backups, &sequence, &error));
+    char **problems = forebay_backups_verify(backups, sequence, &error);
+    CHECK(problems != NULL && *problems == NULL);
+    forebay_free(problems);
+    MUST(forebay_backups_restore(backups, sequence, restored, &error));
+    forebay_backups_free(backups);
+    forebay_db *old = forebay_db_open(restored, NULL, &error);
+    MUST(old != NULL);
+    forebay_table *of_old = forebay_table_open(old, "t", NULL, &error);
+    has(of_old, NULL, "a", "3");
+    forebay_table_free(of_old);
+    MUST(forebay_db_close(old, &error));
+
+    /* The server ends with its database, and the follower goes on by itself. */
+    forebay_follower *follower = forebay_follower_open(copy, NULL, &error);
+    MUST(follower != NULL);
+    CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
+    forebay_change_server *server = forebay_change_server_new(db, &error);
+    MUST(server != NULL);
+    CHECK(!forebay_change_server_serve(server, -1, &error));
+    forebay_error_free(error);
+    forebay_table_free(table);
+    sequence = forebay_db_last_sequence(db);
+    struct leader leader = {db, copy};
+    pthread_t serving, closing;
+    CHECK(pthread_create(&serving, NULL, serve, server) == 0);
+    CHECK(pthread_create(&closing, NULL, close_followed, &leader) == 0);
+    char *applied = forebay_follower_follow(follower, ends[1], &error);
+    CHECK(applied != NULL && strstr(applied, "\"position\""));
+    forebay_free(applied);
+    close(ends[1]);
+    CHECK(pthread_join(serving, NULL) == 0 && pthread_join(closing, NULL) == 0);
+    forebay_change_server_free(server);
+    CHECK(forebay_follower_position(follower) == sequence);
+    forebay_table *followed = forebay_follower_table(follower, "t", &error);
+    has(followed, NULL, "a", "3");
+    forebay_table_free(followed);
+    MUST(forebay_follower_close(follower, &error));
+    follower = forebay_follower_open(copy, NULL, &error);
+    MUST(follower != NULL);
+    CHECK(forebay_follower_table(follower, "none", &error) == NULL);
+    CHECK(forebay_error_code(error) == FOREBAY_ERROR_NOT_FOUND);
+    forebay_error_free(error);
+    forebay_db *promoted = forebay_follower_promote(follower, &error);
+    MUST(promoted != NULL);
+    table = forebay_table_open(promoted, "t", NULL, &error);
+    put(table, "b", "1");
+    has(table, NULL, "b", "1");
+    forebay_table_free(table);
+    MUST(forebay_db_close(promoted, &error));
+    MUST(forebay_destroy(copy, &error));
+    MUST(forebay_destroy(source, &error));
+    MUST(forebay_destroy(restored, &error));
+}
+
 static void in_use(forebay_db *db) {
     forebay_table *table = table_with(db, "in_use", "layout", "leveling:t=4");
     put(table, "a", "1");
@@ -386,12 +593,16 @@ int main(int count, char **arguments) {
     lives(db);
     expiries(db);
     in_use(db);
+    transactions(db);
+    beside(path);
     pools(path);
     ingestion(db);
     aggregators(db);
     feed(db);
     what_is_told(db);
-    MUST(forebay_db_checkpoint(db, copy, &error));
+    char *files = forebay_db_checkpoint(db, copy, &error);
+    CHECK(files != NULL && strstr(files, "\"digest\"") && strstr(files, "CURRENT"));
+    forebay_free(files);
     MUST(forebay_db_close(db, &error));
 
     /* The rule of one table is not there: it is left out and told. */

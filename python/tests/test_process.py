@@ -329,7 +329,7 @@ def test_weak_references(db: fb.Database) -> None:
     table = db.table("t")
     for held in (db, table, groups, kept):
         assert weakref.ref(held)() is held
-    watched = [weakref.ref(table), weakref.ref(groups)]
+    watched: list[weakref.ref[Any]] = [weakref.ref(table), weakref.ref(groups)]
     del table, groups, held
     assert [reference() for reference in watched] == [None, None]
     for other in (db.snapshot(), db.batch(), db.table("t").items()):

@@ -437,8 +437,6 @@ class Iterator(_Closing):
             self._low = within + _as_bytes(start, "start") + (b"" if include_start else b"\0")
         if stop is not None:
             self._high = within + _as_bytes(stop, "stop") + (b"\0" if include_stop else b"")
-        if self._high is not None:
-            self._low = min(self._low, self._high)
         self._is_reverse, self._keys, self._values = reverse, include_key, include_value
         self._is_closed = False
         # It stands before this key; None at the end.

@@ -77,6 +77,8 @@ def test_a_picture_stays_small(db: fb.Database) -> None:
     level = {"level": 1, "nodes": 5000, "lists": 5000, "bytes": 5000, "records": 5000}
     picture = xml.fromstring(_shown.tree({"nodes": nodes, "levels": [level]}))
     assert len(list(picture)) < 200
+    told = [str(cell.findtext("{http://www.w3.org/2000/svg}title")) for cell in list(picture)[:-1]]
+    assert sum(int(text.split()[0]) for text in told) == 5000 == sum(int(text.split()[2]) for text in told)
     for at in range(30):
         db.table(f"t{at}")
     assert "and 10 tables more" in (db._repr_html_() or "")
@@ -177,6 +179,7 @@ def test_bars_of_long_calls(db: fb.Database, place: Path, monkeypatch: pytest.Mo
 
     with fb.progress(every=0.01):
         table.put_many(slow(3000), [b"v"] * 3000)
+        until(lambda: [bar.is_closed for bar in Seen.all] == [True])
         table.put_arrow(slowly(8, 100), "k", "v")
         memory.update(slowly(8, 100))
         stored.update(slowly(8, 100))
@@ -270,6 +273,8 @@ def test_samples_over_time(place: Path) -> None:
         assert watch.is_running
     samples = watch.samples
     assert not watch.is_running and "stopped" in repr(watch) and len(samples) <= 50
+    watch.stop()
+    assert watch.samples == samples, "to stop again does nothing"
     assert samples[-1]["user_records"] == 20_000 == db.stats()["user_records"]
     assert samples[-1]["written_bytes"] == pytest.approx(
         db.stats()["write_amplification"] * samples[-1]["user_bytes"], rel=0.5

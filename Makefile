@@ -18,11 +18,12 @@ RIVALS_WHEELS := bench/rivals/groups/python/requirements.txt
 PYTHON ?= python3
 PYTHON_VENV := target/python
 PYTEST ?=
+PYTHON_FIGURES := target/python-figures
 
 INSTALL_ROOT ?=
 PREFIX ?= /usr/local
 
-.PHONY: help install install-c sanitize-c demo answers test python-test simulate fuzz planted invariants miri shuttle audit packages torture figures data wheels rivals format lint
+.PHONY: help install install-c sanitize-c demo answers test python-test python-figures simulate fuzz planted invariants miri shuttle audit packages torture figures data wheels rivals format lint
 
 help:
 	@echo 'make demo              load real text, read it back, verify it, and report rates and amplifications'
@@ -38,6 +39,7 @@ help:
 	@echo 'make sanitize-c        the C face under the sanitizers of a C compiler'
 	@echo 'make answers           every function over random tables in files of every kind, held against DuckDB: SEEDS=300 from SEED=1 on'
 	@echo 'make python-test       build the Python package into an environment of its own, and test it (PYTEST=ARGUMENTS for pytest)'
+	@echo 'make python-figures    build the Python package as it is released, and measure it beside plyvel, lmdb, rocksdict and DuckDB'
 	@echo 'make torture           kills, readers, power cuts, full disks and faults on this machine: ROUNDS=20 of each for each layout'
 	@echo 'make simulate          the whole engine on a disk that loses power, and threads: SEEDS=300 histories from SEED=1 on'
 	@echo 'make fuzz              every structure against a model, every format damaged: SEEDS=300 of each from SEED=1 on; ONLY=NAME for one'
@@ -168,6 +170,15 @@ python-test: $(PYTHON_VENV)
 	$(PYTHON_VENV)/bin/pytest --quiet $(PYTEST)
 	$(PYTHON_VENV)/bin/mypy python/forebay python/tests
 	$(PYTHON_VENV)/bin/python -m mypy.stubtest forebay._forebay --mypy-config-file pyproject.toml
+
+# The last of them at a quarter of the memory that DuckDB takes without a limit.
+python-figures:
+	$(PYTHON) -m venv $(PYTHON_FIGURES)
+	$(PYTHON_FIGURES)/bin/pip install --quiet --disable-pip-version-check . --requirement bench/python/requirements.txt
+	$(PYTHON_FIGURES)/bin/python bench/python/puts.py --dir target
+	$(PYTHON_FIGURES)/bin/python bench/python/gets.py --dir target
+	$(PYTHON_FIGURES)/bin/python bench/python/words.py --dir target
+	$(PYTHON_FIGURES)/bin/python bench/python/words.py --dir target --limit-mib 100
 
 # A toolchain without rustfmt or clippy fetches it; where that fails too, the step is passed over aloud.
 # The Python package is checked as for any Python, whichever there is.

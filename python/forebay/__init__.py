@@ -7,7 +7,8 @@
 ...     list(users.prefix(b"a"))
 [(b'ada', b'1815')]
 
-Keys and values are bytes. Columns are Arrow's, of any library: ``docs/guide/python.md`` has the whole.
+Keys and values are bytes. Columns are Arrow's, of any library: ``docs/guide/python.md`` has the whole. Beside it there are
+``forebay.plyvel``, with plyvel's calls, and ``forebay.polars``, which scans as lazy frames and needs Polars.
 
 After a fork handles of before raise :class:`Forked` in the child. None can be pickled: open the database where it is
 needed, with ``read_only=True`` beside a process that writes. What is open when the interpreter ends is closed.
@@ -17,7 +18,9 @@ from __future__ import annotations
 
 import atexit as _atexit
 import os as _os
+from builtins import list as _list
 
+from forebay import _attached
 from forebay import functions as functions
 from forebay._errors import (
     Busy,
@@ -40,6 +43,7 @@ from forebay._forebay import (
     Aggregator,
     Backups,
     Batch,
+    BatchIterator,
     Change,
     Changes,
     Column,
@@ -67,10 +71,35 @@ from forebay.functions import __all__ as _functions
 _atexit.register(_close_all)
 _os.register_at_fork(after_in_child=_forked)
 
+_attached.attach()
+
+# These are imported when they are first asked for.
+_LATER = {"Shelf": "_shelf", "Watch": "_watch", "progress": "_progress"}
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from forebay._progress import progress
+    from forebay._shelf import Shelf
+    from forebay._watch import Watch
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LATER:
+        raise AttributeError(f"module 'forebay' has no attribute {name!r}")
+    import importlib
+
+    found = globals()[name] = getattr(importlib.import_module(f"forebay.{_LATER[name]}"), name)
+    return found
+
+
+def __dir__() -> _list[str]:
+    return sorted({*globals(), *_LATER})
+
+
 __all__ = [
     "Aggregator",
     "Backups",
     "Batch",
+    "BatchIterator",
     "Busy",
     "Change",
     "Changes",
@@ -95,15 +124,18 @@ __all__ = [
     "Rows",
     "Scan",
     "ScanIterator",
+    "Shelf",
     "Snapshot",
     "StoredAggregator",
     "Table",
     "TooLong",
     "Transaction",
+    "Watch",
     "__version__",
     "destroy",
     "functions",
     "open",
+    "progress",
     "rescue",
 ]
 __all__ += _functions

@@ -6,7 +6,10 @@ from os import PathLike
 from types import TracebackType
 from typing import Any, Literal, Protocol, Self, TypedDict, TypeVar, Unpack, final, overload
 
+from matplotlib.figure import Figure
 from typing_extensions import Buffer, disjoint_base
+
+from forebay._watch import Watch
 
 _T = TypeVar("_T")
 _Path = str | PathLike[str]
@@ -74,6 +77,7 @@ __all__ = [
     "Aggregator",
     "Backups",
     "Batch",
+    "BatchIterator",
     "Change",
     "Changes",
     "Column",
@@ -92,6 +96,7 @@ __all__ = [
     "__version__",
     "_close_all",
     "_forked",
+    "_running",
     "destroy",
     "open",
     "quoted",
@@ -122,6 +127,9 @@ def quoted(name: str) -> str:
 
 def _close_all() -> None:
     """Closes what is open, before the interpreter goes."""
+
+def _running() -> list[tuple[int, str, str, int, int]]:
+    """The long calls that go on: number, name, unit, how many are done, and of how many, 0 where that is not known."""
 
 def _forked() -> None:
     """Told in the child of a fork: nothing of the parent's is touched again."""
@@ -247,6 +255,18 @@ class Database:
     @property
     def durable_sequence(self) -> int:
         """The number up to which records survive a power loss."""
+    def watch(self, *, every: float = 1.0, keep: int = 3600) -> Watch:
+        """Begins to take samples of ``stats``, one every ``every`` seconds, the last ``keep`` of which are kept: see Watch.
+
+        Raises Closed, and Invalid for a time that is not above 0.
+        """
+    def plot(self) -> Figure:
+        """What the last ``watch`` of this database saw, as a ``matplotlib.figure.Figure``: see ``Watch.plot``.
+
+        Raises Invalid where there was none, ImportError where matplotlib is not installed.
+        """
+    def _repr_html_(self) -> str | None:
+        """What notebooks show, tables with a picture of their trees; None of what is closed. Reads nothing from files."""
 
 @disjoint_base
 class Table:
@@ -338,6 +358,20 @@ class Table:
         """How many keys there are. Walks the table, and remembers the number while the table does not change."""
     def compact(self) -> None:
         """Merges all there is: the least space, and the fewest reads. Rewrites the table."""
+    def stats(self) -> dict[str, Any]:
+        """What ``Database.stats`` tells of this table: its layout, its levels, and the space it takes, in bytes. Reads
+        nothing."""
+    def describe(self) -> dict[str, Any]:
+        """What ``Database.describe`` tells of this table: its options, levels and nodes. Reads nothing."""
+    def setdefault(self, key: Buffer, default: Buffer) -> bytes:
+        """The value of a key, which is set to ``default`` first where it has none; at once, also beside other threads."""
+    def popitem(self) -> tuple[bytes, bytes]:
+        """Removes an entry and returns it; of a table in key order that of the highest key. Raises KeyError where there is
+        none."""
+    def clear(self) -> None:
+        """Removes all keys that there are. Of a table in key order it costs one record; else it walks the table."""
+    def _repr_html_(self) -> str | None:
+        """What notebooks show, tables with a picture of their trees; None of what is closed. Reads nothing from files."""
 
 @final
 class OrderedTable(Table):
@@ -377,6 +411,8 @@ class Scan(Iterable[_T]):
     """
 
     def __iter__(self) -> ScanIterator[_T]: ...
+    def batches(self) -> BatchIterator:
+        """The record batches one by one, from the beginning: each is an array of Arrow's, a structure of the columns."""
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> Any: ...
     def __arrow_c_schema__(self) -> Any: ...
 
@@ -502,6 +538,8 @@ class Snapshot:
         """The entries that a range had."""
     def prefix(self, table: Table, prefix: Buffer, *, reverse: bool = False) -> Scan[tuple[bytes, bytes]]:
         """The entries whose keys began so."""
+    def cursor(self, table: Table) -> Cursor:
+        """A cursor over a table as it was, before its first entry."""
     def count(self, table: Table) -> int:
         """How many keys a table had."""
 
@@ -566,8 +604,17 @@ class Rows:
     @property
     def columns(self) -> list[str]:
         """The names of the columns."""
+    def batches(self) -> BatchIterator:
+        """The record batches one by one, from the beginning: each is an array of Arrow's, a structure of the columns."""
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> Any: ...
     def __arrow_c_schema__(self) -> Any: ...
+
+@final
+class BatchIterator(Iterator[Column]):
+    """Record batches one by one, each an array of Arrow's: a structure of the columns."""
+
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> Column: ...
 
 @final
 class Aggregator:
@@ -616,6 +663,8 @@ class Aggregator:
     def __exit__(
         self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
     ) -> None: ...
+    def _repr_html_(self) -> str | None:
+        """What notebooks show, tables with a picture of their trees; None of what is closed. Reads nothing from files."""
 
 @final
 class StoredAggregator:
@@ -662,3 +711,5 @@ class StoredAggregator:
         """All groups with their states, for ``merge`` here or on another machine."""
     def finalize(self) -> None:
         """Merges all there is to one state a group: the least space, and the fewest reads."""
+    def _repr_html_(self) -> str | None:
+        """What notebooks show, tables with a picture of their trees; None of what is closed. Reads nothing from files."""

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import copy
 import os
+import gc
 import pickle
 import signal
 import subprocess
 import sys
 import textwrap
 import threading
+import weakref
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import forebay as fb
+from forebay import plyvel
 
 
 def run(program: str, *args: object, expect: int = 0) -> str:
@@ -159,11 +165,28 @@ def test_a_child_of_a_fork_leaves_all_alone(place: Path) -> None:
     assert sorted(path.name for path in place.iterdir()) == ["child", "db"]
 
 
-def test_nothing_is_pickled(db: fb.Database) -> None:
-    table = db.table("t")
-    for held in (db, table, table.items(), db.snapshot(), db.batch(), fb.Aggregator(aggs={"n": fb.count()})):
-        with pytest.raises(TypeError, match="pickle"):
-            pickle.dumps(held)
+def test_nothing_is_pickled_or_copied(db: fb.Database, place: Path) -> None:
+    table = db.ordered_table("t")
+    table[b"k"] = b"v"
+    groups = fb.Aggregator(key="k", aggs={"n": fb.count()})
+    groups.update(pa.table({"k": [1]}))
+    (_, (change,)) = next(db.changes())
+    held = [
+        db, table, table.items(), iter(table), db.snapshot(), db.batch(), db.begin(), table.cursor(), db.changes(), change,
+        groups, groups.result(), groups.result().batches(), next(groups.result().batches()), fb.Pool("8MB"),
+        fb.Backups(place / "backups"), db.aggregator("g", aggs={"n": fb.count()}), db.watch(every=1000), fb.progress(),
+        fb.Shelf(place / "shelf"), plyvel.DB(str(place / "level"), create_if_missing=True),
+    ]  # fmt: skip
+    calls: tuple[Callable[[Any], Any], ...] = (pickle.dumps, copy.copy, copy.deepcopy)
+    for thing in held:
+        for call in calls:
+            if call is copy.copy and type(thing).__module__ != "forebay":
+                continue
+            with pytest.raises(TypeError, match="pickle"):
+                call(thing)
+    for thing in held:
+        if isinstance(thing, fb.Shelf | plyvel.DB):
+            thing.close()
     error = pickle.loads(pickle.dumps(fb.Corruption("damaged")))
     assert isinstance(error, fb.Corruption)
 
@@ -379,3 +402,161 @@ def test_a_signal_handler_may_use_the_database(db: fb.Database) -> None:
     finally:
         signal.signal(signal.SIGUSR1, before)
     assert table[b"told"] == b"1"
+
+
+def test_weak_references(db: fb.Database) -> None:
+    groups = fb.Aggregator(aggs={"n": fb.count()})
+    kept = db.aggregator("g", aggs={"n": fb.count()})
+    table = db.table("t")
+    for held in (db, table, groups, kept):
+        assert weakref.ref(held)() is held
+    watched: list[weakref.ref[Any]] = [weakref.ref(table), weakref.ref(groups)]
+    del table, groups, held
+    assert [reference() for reference in watched] == [None, None]
+    for other in (db.snapshot(), db.batch(), db.table("t").items()):
+        with pytest.raises(TypeError, match="weak reference"):
+            weakref.ref(other)
+
+
+def test_collections_of_garbage_amid_streams(db: fb.Database) -> None:
+    """Handles in cycles go whenever the collector likes: amid a loop, amid a call that takes a stream, amid a callback."""
+    table = db.ordered_table("t")
+    table.update((b"%05d" % at, b"v") for at in range(3000))
+
+    class Cycle:
+        def __init__(self) -> None:
+            self.me = self
+            self.held = [table.items(), iter(table), db.snapshot(), table.cursor(), db.begin(), db.batch()]
+            self.groups = fb.Aggregator(key="k", aggs={"n": fb.count()})
+            self.groups.update(pa.table({"k": [1, 2]}))
+            self.stream = pa.RecordBatchReader.from_stream(self.groups.result())
+
+    def producing(count: int) -> Iterator[pa.RecordBatch]:
+        for at in range(count):
+            Cycle()
+            gc.collect()
+            yield pa.record_batch({"k": [at], "v": [b"%d" % at]})
+
+    schema = pa.schema([("k", pa.int64()), ("v", pa.binary())])
+    groups = fb.Aggregator(key="k", aggs={"n": fb.count()})
+    stored = db.aggregator("g", key="k", aggs={"n": fb.count()})
+    calls: list[Callable[[Any], int]] = [groups.update, stored.update]
+    calls.append(lambda stream: db.table("other").put_arrow(stream, "k", "v"))
+    for call in calls:
+        assert call(pa.RecordBatchReader.from_batches(schema, producing(20))) == 20
+    for at, (key, _) in enumerate(table.items()):
+        if at % 500 == 0:
+            Cycle()
+            gc.collect()
+        assert key == b"%05d" % at
+
+    def acting(tx: fb.Transaction) -> int:
+        Cycle()
+        gc.collect()
+        tx.put(table, b"x", b"y")
+        return gc.collect()
+
+    db.transaction(acting)
+    assert table[b"x"] == b"y"
+
+
+def test_a_producer_that_fails_ends_the_call(db: fb.Database) -> None:
+    """What was committed by then stays, and the rest of what the call had is gone."""
+    table = db.table("t")
+
+    def failing() -> Iterator[tuple[bytes, bytes]]:
+        for at in range(30_000):
+            yield b"%d" % at, bytes(100)
+        raise LookupError("no more")
+
+    with pytest.raises(LookupError, match="no more"):
+        table.update(failing())
+    count = table.count()
+    assert 0 < count < 30_000 and all(b"%d" % at in table for at in range(0, count, 100))
+    with pytest.raises(LookupError, match="no more"), db.batch() as batch:
+        batch.put_many(table, (key for key, _ in failing()), (value for _, value in failing()))
+    assert table.count() == count
+
+
+def test_a_child_of_a_fork_has_no_watch_and_no_bars(place: Path) -> None:
+    told = run(
+        """
+        import os, sys, time
+        import forebay as fb
+        from forebay import _forebay
+
+        db = fb.open(sys.argv[1] + "/db")
+        watch = db.watch(every=0.001)
+        shown = fb.progress(every=0.001)
+        shown.__enter__()
+
+        def forking():
+            yield b"key"
+            assert [call[1] for call in _forebay._running()] == ["put"]
+            if os.fork() == 0:
+                assert _forebay._running() == [] and not watch.is_running
+                watch.stop()
+                shown.__exit__(None, None, None)
+                with fb.open(sys.argv[1] + "/child") as own, own.watch(every=0.001) as other:
+                    own.table("t").put_many([b"a"] * 1000, [b"b"] * 1000)
+                assert other.samples[-1]["user_records"] == 1000
+                os._exit(7)
+            assert os.waitstatus_to_exitcode(os.wait()[1]) == 7
+
+        db.table("t").put_many(forking(), [b"value"])
+        watch.stop()
+        shown.__exit__(None, None, None)
+        print(len(watch.samples) > 1)
+        """,
+        place,
+    )
+    assert told == "True\n"
+
+
+def test_other_interpreters_of_a_process_are_refused() -> None:
+    told = run(
+        """
+        import faulthandler, sys
+        faulthandler.dump_traceback_later(50, exit=True)
+        try:
+            import _interpreters as interpreters
+            run = interpreters.exec
+        except ImportError:
+            import _xxsubinterpreters as interpreters
+            run = interpreters.run_string
+        import forebay
+
+        other = interpreters.create()
+        program = (
+            "try:\\n import forebay\\nexcept ImportError as error:\\n told = str(error)\\n"
+            "assert 'main interpreter' in told or 'subinterpreters' in told, told"
+        )
+        print(run(other, program))
+        """
+    )
+    assert told == "None\n"
+
+
+def test_ctrl_c_ends_a_loop_over_batches_and_leaves_bars_whole(place: Path) -> None:
+    told = run(
+        """
+        import itertools, signal, sys, threading
+        import forebay as fb
+
+        with fb.open(sys.argv[1] + "/db", memory="8MB") as db:
+            table = db.table("t")
+            table.update((b"%d" % at, b"v") for at in range(1000))
+            for call in (
+                lambda: [len(batch) for _ in itertools.count() for batch in table.items().batches()],
+                lambda: table.put_many(itertools.repeat(b"k"), itertools.repeat(b"v")),
+            ):
+                threading.Timer(0.3, lambda: signal.raise_signal(signal.SIGINT)).start()
+                try:
+                    with fb.progress(every=0.01):
+                        call()
+                except KeyboardInterrupt:
+                    print("interrupted")
+        """,
+        place,
+    )
+    assert told == "interrupted\n" * 2

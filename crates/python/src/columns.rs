@@ -14,6 +14,7 @@ use pyo3::types::PyCapsule;
 
 use crate::failure::{Failure, Outcome};
 use crate::kernel::{array_capsules, array_of, field_capsule, schema_of, stream_of};
+use crate::progress::Progress;
 
 /// Threads that share record batches are given so many rows at a time, and so many parts before signals are looked for.
 const PART_ROWS: usize = 64 << 10;
@@ -90,7 +91,7 @@ pub(crate) fn for_each(
     mut input: Box<dyn RecordBatchReader + Send>,
     mut with: impl FnMut(&RecordBatch) -> Outcome<()> + Send,
 ) -> Outcome<u64> {
-    let mut rows = 0;
+    let (mut rows, progress) = (0, Progress::begin(py, "rows", "row", None));
     loop {
         let (next, with) = (&mut input, &mut with);
         let seen = py.detach(move || {
@@ -99,7 +100,10 @@ pub(crate) fn for_each(
             Ok(Some(batch.num_rows() as u64))
         })?;
         match seen {
-            Some(more) => rows += more,
+            Some(more) => {
+                progress.add(more);
+                rows += more;
+            }
             None => return Ok(rows),
         }
         py.check_signals()?;
@@ -113,6 +117,7 @@ pub(crate) fn share(
     threads: usize,
     with: impl Fn(&RecordBatch, usize) -> Outcome<()> + Sync,
 ) -> Outcome<u64> {
+    let progress = Progress::begin(py, "rows", "row", None);
     let feed = Mutex::new(Feed { reader, batch: None, parts_left: 0, rows: 0, is_over: false });
     let work = || -> Outcome<()> {
         loop {
@@ -122,6 +127,7 @@ pub(crate) fn share(
                 feed.lock().is_over = true;
                 return Err(failure);
             }
+            progress.add(part.num_rows() as u64);
         }
     };
     loop {

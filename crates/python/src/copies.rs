@@ -10,6 +10,7 @@ use pyo3::types::PyDict;
 use crate::database::{Database, database_options, plain};
 use crate::failure::Outcome;
 use crate::home::Home;
+use crate::progress::Progress;
 
 /// Removes the database in a directory. Raises Busy where it is open, Invalid where the directory is no database.
 #[pyfunction]
@@ -27,7 +28,9 @@ pub(crate) fn rescue<'py>(
     options: Option<&Bound<'py, PyDict>>,
 ) -> Outcome<Bound<'py, PyAny>> {
     let (options, ..) = database_options(options)?;
-    plain(py, &py.detach(|| Rescue::new(options).run(source, target, &mut |_, _| ()))?)
+    let progress = Progress::begin(py, "rescue", "record", None);
+    let mut told = |_: &str, records| progress.set(records, 0);
+    plain(py, &py.detach(|| Rescue::new(options).run(source, target, &mut told))?)
 }
 
 /// A directory of backups that share what they have in common.
@@ -56,6 +59,7 @@ impl Backups {
     /// Takes a backup. Returns its number, its bytes, and those that were copied.
     fn take<'py>(&self, py: Python<'py>, db: &Bound<'py, Database>) -> Outcome<Bound<'py, PyAny>> {
         let (open, backups) = (db.get().open()?, self.0.get()?);
+        let _progress = Progress::begin(py, "backup", "B", None);
         plain(py, &open.with(py, |db| backups.lock().take(db))?)
     }
 
@@ -71,6 +75,7 @@ impl Backups {
 
     /// Makes a database of a backup, in a new directory.
     fn restore(&self, py: Python<'_>, number: u64, target: PathBuf) -> Outcome<()> {
+        let _progress = Progress::begin(py, "restore", "B", None);
         self.with(py, |backups| backups.restore(number, target))
     }
 

@@ -16,6 +16,7 @@ use crate::handle::Handle;
 use crate::home::{Close, Home, register};
 use crate::options::{durability, duration, texts};
 use crate::pool::Pool;
+use crate::progress::Progress;
 use crate::snapshot::Snapshot;
 use crate::table::Table;
 use crate::transaction::{Transaction, run};
@@ -327,7 +328,8 @@ impl Database {
 
     /// Reads every byte and checks it. ``["problems"]`` of the report lists what is damaged.
     fn verify<'py>(&self, py: Python<'py>) -> Outcome<Bound<'py, PyAny>> {
-        plain(py, &self.with(py, |db| db.verify(&mut |_, _| ()))?)
+        let progress = Progress::begin(py, "verify", "B", None);
+        plain(py, &self.with(py, |db| db.verify(&mut |done, all| progress.set(done, all)))?)
     }
 
     /// What could not be read so far, of a database that is open with ``salvage=True``.
@@ -393,13 +395,5 @@ impl Database {
     #[getter]
     fn durable_sequence(&self, py: Python<'_>) -> Outcome<u64> {
         self.with(py, |db| Ok(db.durable_sequence()))
-    }
-
-    fn __repr__(&self, py: Python<'_>) -> String {
-        let path = self.path.display();
-        match self.with(py, |db| Ok(db.tables().len())) {
-            Ok(tables) => format!("<forebay.Database {path}: {tables} tables>"),
-            Err(_) => format!("<forebay.Database {path}, closed>"),
-        }
     }
 }

@@ -1,4 +1,4 @@
-//! Arrow's C interface: all that is unsafe of this crate.
+//! Arrow's C interface, and which interpreter this is: all that is unsafe of this crate.
 //!
 //! Data come in capsules that `__arrow_c_stream__` and `__arrow_c_array__` give, and leave in such. A capsule's structure
 //! is moved out of it, and one that is released is left behind, as the interface says.
@@ -13,6 +13,7 @@ use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi, to_ffi};
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{Array, ArrayRef, RecordBatchReader, make_array};
 use arrow_schema::{Field, Schema, SchemaRef};
+use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyCapsuleMethods};
 
@@ -21,6 +22,12 @@ use crate::failure::{Failure, Outcome};
 const STREAM: &CStr = c"arrow_array_stream";
 const ARRAY: &CStr = c"arrow_array";
 const SCHEMA: &CStr = c"arrow_schema";
+
+/// Whether this is the interpreter that the process began with.
+pub(crate) fn is_main_interpreter(_py: Python<'_>) -> bool {
+    // SAFETY: the interpreter's lock is held, so there is one, and it stays while it is asked for its number.
+    unsafe { ffi::PyInterpreterState_GetID(ffi::PyInterpreterState_Get()) == 0 }
+}
 
 /// What a capsule of this name holds.
 fn held(capsule: &Bound<'_, PyAny>, name: &'static CStr) -> Outcome<NonNull<c_void>> {

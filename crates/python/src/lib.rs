@@ -6,7 +6,8 @@
 //! 2. What may touch the device runs detached: the interpreter's lock is not held. No lock of ours is waited for, or held,
 //!    with the interpreter's lock: so neither waits for the other.
 //! 3. Errors of the engine become exceptions of `forebay._errors` ([`failure`]).
-//! 4. Arrow's data come and go by its C interface ([`kernel`]), without copies.
+//! 4. A process has one interpreter that may import it: what is static here is of that one.
+//! 5. Arrow's data come and go by its C interface ([`kernel`]), without copies.
 //!
 //! **Invariant:** outside [`kernel`] there is no raw pointer.
 
@@ -25,6 +26,7 @@ mod kernel;
 mod options;
 mod ordered;
 mod pool;
+mod progress;
 mod rows;
 mod scan;
 mod snapshot;
@@ -37,6 +39,7 @@ use pyo3::pymodule;
 /// The native half of `forebay`.
 #[pymodule]
 mod _forebay {
+    use pyo3::exceptions::PyImportError;
     use pyo3::prelude::*;
 
     #[pymodule_export]
@@ -58,7 +61,7 @@ mod _forebay {
     #[pymodule_export]
     use crate::pool::Pool;
     #[pymodule_export]
-    use crate::rows::Rows;
+    use crate::rows::{BatchIterator, Rows};
     #[pymodule_export]
     use crate::scan::{Scan, ScanIterator};
     #[pymodule_export]
@@ -70,6 +73,11 @@ mod _forebay {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        if !crate::kernel::is_main_interpreter(module.py()) {
+            return Err(PyImportError::new_err(
+                "forebay works in the main interpreter of a process; give other interpreters processes of their own",
+            ));
+        }
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 
@@ -77,6 +85,12 @@ mod _forebay {
     #[pyfunction]
     fn _close_all(py: Python<'_>) {
         crate::home::close_all(py);
+    }
+
+    /// The long calls that go on: number, name, unit, how many are done, and of how many, 0 where that is not known.
+    #[pyfunction]
+    fn _running(py: Python<'_>) -> Vec<(u64, &'static str, &'static str, u64, u64)> {
+        crate::progress::running(py)
     }
 
     /// Told in the child of a fork: nothing of the parent's is touched again.

@@ -1,12 +1,13 @@
 //! [`Rows`]: record batches for any consumer of Arrow's. Each consumer gets a stream of its own, from the beginning.
 
-use arrow_array::{RecordBatch, RecordBatchReader};
+use arrow_array::{RecordBatch, RecordBatchReader, StructArray};
 use arrow_schema::{ArrowError, SchemaRef};
-use forebay_env::sync::Mutex;
+use forebay_env::sync::{Arc, Mutex};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
-use crate::failure::Outcome;
+use crate::columns::Column;
+use crate::failure::{Failure, Outcome};
 use crate::home::Home;
 use crate::kernel::{schema_capsule, stream_capsule};
 
@@ -68,11 +69,42 @@ impl Rows {
         schema_capsule(py, &self.0.get()?.schema)
     }
 
-    fn __repr__(&self) -> Outcome<String> {
-        let fields = self.0.get()?.schema.fields().iter();
+    /// The record batches one by one, from the beginning: each is an array of Arrow's, a structure of the columns.
+    fn batches(&self, py: Python<'_>) -> Outcome<BatchIterator> {
+        let source = self.0.get()?;
+        Ok(BatchIterator::new(py.detach(|| (source.begin)())?))
+    }
+
+    fn __repr__(&self) -> String {
+        let Ok(source) = self.0.get() else { return "<forebay.Rows of before a fork>".into() };
+        let fields = source.schema.fields().iter();
         let fields: Vec<String> =
             fields.map(|field| format!("{}: {}", field.name(), field.data_type())).collect();
-        Ok(format!("<forebay.Rows: {}>", fields.join(", ")))
+        format!("<forebay.Rows: {}>", fields.join(", "))
+    }
+}
+
+/// Record batches one by one, each an array of Arrow's: a structure of the columns.
+#[pyclass(frozen, module = "forebay")]
+pub(crate) struct BatchIterator(Home<Mutex<Batches>>);
+
+impl BatchIterator {
+    pub(crate) fn new(batches: Batches) -> Self {
+        Self(Home::new(Mutex::new(batches)))
+    }
+}
+
+#[pymethods]
+impl BatchIterator {
+    fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> Outcome<Option<Column>> {
+        let batches = self.0.get()?;
+        py.check_signals()?;
+        let next = py.detach(|| batches.lock().next()).transpose().map_err(Failure::from)?;
+        Ok(next.map(|batch| Column(Arc::new(StructArray::from(batch)))))
     }
 }
 

@@ -13,7 +13,7 @@ use crate::failure::Outcome;
 use crate::handle::Handle;
 use crate::home::Home;
 use crate::kernel::schema_capsule;
-use crate::rows::{BATCH_ROWS, stream};
+use crate::rows::{BATCH_ROWS, BatchIterator, stream};
 
 /// A key and its value.
 pub(crate) type Entry = (Vec<u8>, Vec<u8>);
@@ -121,9 +121,16 @@ impl Scan {
         schema_capsule(py, &columns.schema())
     }
 
-    fn __repr__(&self) -> Outcome<String> {
-        let table: &forebay::Table = self.0.get()?.table.as_ref();
-        Ok(format!("<forebay.Scan of {}>", table.name()))
+    /// The record batches one by one, from the beginning: each is an array of Arrow's, a structure of the columns.
+    fn batches(&self, py: Python<'_>) -> Outcome<BatchIterator> {
+        let asked = self.0.get()?;
+        Ok(BatchIterator::new(Box::new(py.detach(|| asked.columns())?)))
+    }
+
+    fn __repr__(&self) -> String {
+        let Ok(asked) = self.0.get() else { return "<forebay.Scan of before a fork>".into() };
+        let table: &forebay::Table = asked.table.as_ref();
+        format!("<forebay.Scan of {}>", table.name())
     }
 }
 

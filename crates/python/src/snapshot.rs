@@ -6,6 +6,7 @@ use pyo3::types::{PyBytes, PyDict};
 
 use crate::bytes::{Bytes, edges};
 use crate::columns::{Column, chunks, is_arrow, joined};
+use crate::cursor::Cursor;
 use crate::database::Open;
 use crate::failure::{Failure, Outcome};
 use crate::handle::Handle;
@@ -129,6 +130,12 @@ impl Snapshot {
     #[pyo3(signature = (table, prefix, *, reverse=false))]
     fn prefix(&self, table: &Bound<'_, Table>, prefix: Bytes<'_>, reverse: bool) -> Outcome<Scan> {
         self.scan(table, Part::Prefix(prefix.as_ref().to_vec()), reverse)
+    }
+
+    /// A cursor over a table as it was, before its first entry.
+    fn cursor(&self, py: Python<'_>, table: &Bound<'_, Table>) -> Outcome<Cursor> {
+        let (snapshot, table) = (self.held()?, table.get().held()?.handle.ordered()?);
+        Ok(Cursor::new(py.detach(|| snapshot.cursor(table))?))
     }
 
     /// How many keys a table had.

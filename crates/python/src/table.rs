@@ -6,12 +6,13 @@ use pyo3::types::{PyBytes, PyTuple};
 
 use crate::bytes::Bytes;
 use crate::columns::{Column, chunks, is_arrow, joined};
-use crate::database::Open;
+use crate::database::{Open, plain};
 use crate::failure::{Failure, Outcome};
 use crate::handle::Handle;
 use crate::home::Home;
 use crate::options::duration;
 use crate::ordered::OrderedTable;
+use crate::progress::Progress;
 use crate::scan::{Part, Scan, ScanIterator, Shown};
 use crate::writes::{Parts, delete_many, looked_up, put_arrow, put_many, put_pairs};
 
@@ -28,6 +29,11 @@ pub(crate) struct Held {
 #[pyclass(frozen, subclass, weakref, module = "forebay")]
 pub(crate) struct Table {
     home: Home<Held>,
+}
+
+/// What is told of a table that is not there any more.
+fn gone(name: &str) -> forebay::Error {
+    forebay::Error::NotFound(format!("table `{name}` was dropped"))
 }
 
 impl Table {
@@ -329,15 +335,47 @@ impl Table {
         Ok(py.detach(|| table.count())?)
     }
 
-    /// Merges all there is: the least space, and the fewest reads. Rewrites the table.
-    fn compact(&self, py: Python<'_>) -> Outcome<()> {
-        let table = self.table()?;
-        Ok(py.detach(|| table.compact())?)
+    /// What ``Database.stats`` tells of this table: its layout, its levels, and the space it takes, in bytes. Reads
+    /// nothing.
+    fn stats<'py>(&self, py: Python<'py>) -> Outcome<Bound<'py, PyAny>> {
+        let held = self.home.get()?;
+        let name = held.handle.as_ref().name();
+        let stats = held.open.with(py, |db| {
+            let tables = db.stats().tables;
+            tables.into_iter().find(|table| table.name == name).ok_or_else(|| gone(name))
+        })?;
+        plain(py, &stats)
     }
 
-    fn __repr__(&self) -> Outcome<String> {
+    /// What ``Database.describe`` tells of this table: its options, levels and nodes. Reads nothing.
+    fn describe<'py>(&self, py: Python<'py>) -> Outcome<Bound<'py, PyAny>> {
         let held = self.home.get()?;
-        let class = if matches!(held.handle, Handle::Ordered(_)) { "OrderedTable" } else { "Table" };
-        Ok(format!("<forebay.{class} {}>", held.handle.as_ref().name()))
+        let name = held.handle.as_ref().name();
+        let described = held.open.with(py, |db| {
+            let tables = db.describe().tables;
+            tables.into_iter().find(|table| table.name == name).ok_or_else(|| gone(name))
+        })?;
+        plain(py, &described)
+    }
+
+    /// Merges all there is: the least space, and the fewest reads. Rewrites the table.
+    fn compact(&self, py: Python<'_>) -> Outcome<()> {
+        let held = self.home.get()?;
+        let (table, open) = (held.handle.as_ref(), Arc::clone(&held.open));
+        let (before, all) = held.open.with(py, |db| {
+            let stats = db.stats();
+            let levels = stats
+                .tables
+                .iter()
+                .filter(|known| known.name == table.name())
+                .flat_map(|known| &known.levels);
+            Ok((stats.background_bytes, levels.map(|level| level.bytes).sum()))
+        })?;
+        let gone_through = move || {
+            let bytes = open.with_detached(|db| Ok(db.stats().background_bytes));
+            bytes.unwrap_or(before).saturating_sub(before)
+        };
+        let _progress = Progress::watched(py, "compact", "B", all, Box::new(gone_through));
+        Ok(py.detach(|| table.compact())?)
     }
 }

@@ -15,6 +15,7 @@ use crate::database::Open;
 use crate::failure::{Failure, Outcome};
 use crate::handle::Handle;
 use crate::options::durability;
+use crate::progress::Progress;
 
 /// Parts of about so many bytes are committed each by itself: larger ones cost memory, and hardly less work.
 const PART_BYTES: usize = 1 << 20;
@@ -84,16 +85,18 @@ pub(crate) fn put_many(
 ) -> Outcome<u64> {
     if is_arrow(keys)? && is_arrow(values)? {
         let pairs = aligned(chunks(keys)?, chunks(values)?)?;
-        let mut count = 0;
+        let all = pairs.iter().map(|(keys, _)| keys.len() as u64).sum();
+        let (mut count, progress) = (0, Progress::begin(py, "put", "record", Some(all)));
         for (keys, values) in pairs {
             py.check_signals()?;
             count += keys.len() as u64;
-            let target = &mut *target;
-            py.detach(move || put_columns(table, &keys, &values, target))?;
+            let (target, progress) = (&mut *target, Some(&progress));
+            py.detach(move || put_columns(table, &keys, &values, target, progress))?;
         }
         py.detach(|| target.write())?;
         return Ok(count);
     }
+    let progress = Progress::begin(py, "put", "record", len_of(keys));
     let (mut keys, mut values, mut count) = (keys.try_iter()?, values.try_iter()?, 0);
     loop {
         match (keys.next().transpose()?, values.next().transpose()?) {
@@ -107,9 +110,15 @@ pub(crate) fn put_many(
             }
         }
         count += 1;
+        progress.tick(count);
     }
     py.detach(|| target.write())?;
     Ok(count)
+}
+
+/// How many there are, if that can be told.
+fn len_of(given: &Bound<'_, PyAny>) -> Option<u64> {
+    given.len().ok().map(|len| len as u64)
 }
 
 /// Puts pairs that come as such.
@@ -119,11 +128,12 @@ pub(crate) fn put_pairs(
     pairs: &Bound<'_, PyAny>,
     target: &mut impl Target,
 ) -> Outcome<u64> {
-    let mut count = 0;
+    let (mut count, progress) = (0, Progress::begin(py, "put", "record", len_of(pairs)));
     for pair in pairs.try_iter()? {
         let (key, value): (Bound<'_, PyAny>, Bound<'_, PyAny>) = pair?.extract()?;
         put_pair(py, table, &key, &value, target)?;
         count += 1;
+        progress.tick(count);
     }
     py.detach(|| target.write())?;
     Ok(count)
@@ -192,17 +202,27 @@ pub(crate) fn put_arrow(
     target: &mut impl Target,
 ) -> Outcome<u64> {
     let rows = for_each(py, batches(data)?, |batch| {
-        put_columns(table, column(batch, key)?, column(batch, value)?, target)
+        put_columns(table, column(batch, key)?, column(batch, value)?, target, None)
     })?;
     py.detach(|| target.write())?;
     Ok(rows)
 }
 
-fn put_columns(table: &Handle, keys: &ArrayRef, values: &ArrayRef, target: &mut impl Target) -> Outcome<()> {
+/// Where a progress is given it counts the rows.
+fn put_columns(
+    table: &Handle,
+    keys: &ArrayRef,
+    values: &ArrayRef,
+    target: &mut impl Target,
+    progress: Option<&Progress>,
+) -> Outcome<()> {
     debug_assert_eq!(keys.len(), values.len(), "a value for each key");
     slices(keys).try_for_each(|rows| {
         let [keys, values] = [keys, values].map(|column| column.slice(rows.start, rows.len()));
         target.batch().put_columns(table, &keys, &values);
+        if let Some(progress) = progress {
+            progress.add(rows.len() as u64);
+        }
         if target.is_full() { target.write() } else { Ok(()) }
     })
 }

@@ -112,7 +112,8 @@ class progress:
     def _bar(self, what: str, unit: str, done: int) -> _Bar | None:
         if self._tqdm is not None:
             return _Tqdm(self._tqdm, what, unit, done)
-        is_seen = sys.stderr is not None and (sys.stderr.isatty() or "ipykernel" in sys.modules)
+        is_notebook = type(sys.stderr).__module__.startswith("ipykernel.")
+        is_seen = sys.stderr is not None and (is_notebook or sys.stderr.isatty())
         return _Line(what, unit) if is_seen else None
 
     def _work(self) -> None:

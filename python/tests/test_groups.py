@@ -339,7 +339,7 @@ def test_groups_that_are_kept(place: Path, rng: random.Random) -> None:
     with fb.open(place / "db", memory="4MB") as db:
         groups = db.aggregator("g")
         assert groups.metadata == b"offset 2000"
-        assert "g by" in repr(groups)
+        assert "StoredAggregator g" in repr(groups)
         again = db.aggregator("g", key=["s", "b"], aggs=aggs)
         # Another library's layout of texts is the same column.
         again.commit(pl.from_arrow(table), metadata=b"offset 3000")

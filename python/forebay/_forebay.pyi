@@ -26,6 +26,23 @@ class _ArrowSchema(Protocol):
 
 _Arrow = _ArrowStream | _ArrowArray
 
+class _Function(Protocol):
+    """What ``forebay.UserAggregate`` is."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def version(self) -> int: ...
+    @property
+    def state(self) -> Any: ...
+    @property
+    def answer(self) -> Any: ...
+    @property
+    def columns(self) -> Sequence[str]: ...
+    def update(self, values: Column, groups: Column, /) -> Any: ...
+    def merge(self, states: Column, groups: Column, /) -> Any: ...
+    def evaluate(self, states: Column, /) -> Any: ...
+
 class _DatabaseOptions(TypedDict, total=False):
     memory: int | str
     write_buffer: int | str
@@ -177,7 +194,7 @@ class Database:
         name: str,
         *,
         key: str | Sequence[str] | None = None,
-        aggs: Mapping[str, str] | None = None,
+        aggs: Mapping[str, str | _Function] | None = None,
         schema: _ArrowSchema | _Arrow | None = None,
         **options: Unpack[_AggregatorOptions],
     ) -> StoredAggregator:
@@ -630,7 +647,7 @@ class Aggregator:
         cls,
         *,
         key: str | Sequence[str] | None = None,
-        aggs: Mapping[str, str],
+        aggs: Mapping[str, str | _Function],
         memory: int | str | None = None,
         spill: _Path | None = None,
         threads: int = 2,

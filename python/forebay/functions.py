@@ -8,7 +8,9 @@ the same page.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, ClassVar
 
+from forebay._forebay import Column
 from forebay._forebay import quoted as _quoted
 
 
@@ -191,7 +193,77 @@ def sample(column: str, k: int, weight: str | None = None) -> str:
     return _of("sample", _quoted(column), k, *([] if weight is None else [_quoted(weight)]))
 
 
+class UserAggregate:
+    """A function of one's own, over columns, for many groups at a time. Give an object of a subclass in ``aggs``.
+
+    >>> import numpy as np, polars as pl
+    >>> class GeometricMean(forebay.UserAggregate):
+    ...     name = "geometric_mean"
+    ...     state = {"logs": "Float64", "n": "Int64"}
+    ...     answer = "Float64"
+    ...     tolerance = 1e-9
+    ...     def update(self, values, groups):
+    ...         groups = pl.Series(groups).to_numpy()
+    ...         logs = np.log(pl.DataFrame(values).to_series().to_numpy())
+    ...         return pl.DataFrame({"logs": np.bincount(groups, logs), "n": np.bincount(groups)})
+    ...     def merge(self, states, groups):
+    ...         return pl.DataFrame(states).group_by(pl.Series(groups).alias("g")).sum().sort("g")
+    ...     def evaluate(self, states):
+    ...         states = pl.DataFrame(states)
+    ...         return (states["logs"] / states["n"]).exp()
+    >>> forebay.Aggregator(key="city", aggs={"mean": GeometricMean("price")})
+
+    What the three calls are given has ``__arrow_c_array__``: make of it what you like, by ``pyarrow.record_batch``,
+    ``polars.DataFrame`` or ``polars.Series``. What they return has ``__arrow_c_array__`` or ``__arrow_c_stream__``.
+    Groups are numbered from 0 in each call, and each number up to the greatest stands in ``groups``, a column of
+    ``UInt32``, once or more. They are numbers of this call alone.
+
+    **Laws.** ``merge`` gives the same whatever the order of states, and however they are merged in parts; the merge of
+    one state is that state; the states of rows merge to the state of all the rows. They are checked when the object is
+    first used, over ``samples()`` or, before any is added, over the first rows: answers may differ by ``tolerance``.
+
+    **Errors.** An exception is raised by the call on the aggregator that needed the function, and of the rows that
+    ``update`` was given nothing is added. A merge may also run on a thread of the engine's: what it raises there is
+    raised by the next call on the aggregator, and nothing is lost. No call of Forebay's is let in from within the three.
+    """
+
+    name: ClassVar[str]
+    """What the function is called in files: letters, digits, ``_``, ``-``, ``.``."""
+    version: ClassVar[int] = 1
+    """Of its states, from 0 to 65535: raise it where states are to be of another meaning."""
+    state: ClassVar[Any]
+    """The columns of a state: a dictionary of names and types, or a schema of Arrow's (``__arrow_c_schema__``). A type is
+    one of Arrow's, or its text: ``"Int64"``, ``"Float64"``, ``"Utf8"``, ``"Binary"``, ``"Boolean"``, ``"List(Float64)"``."""
+    answer: ClassVar[Any]
+    """The type of what it answers."""
+    tolerance: ClassVar[float | None] = 0.0
+    """How far answers may differ that are to be the same, as a share of the greater one, or of 1. ``None`` for any."""
+
+    def __init__(self, *columns: str) -> None:
+        self.columns = columns
+
+    def samples(self) -> Any:
+        """Rows to check the laws over, with the columns by their names; ``None``, as here, for the first rows that come."""
+        return None
+
+    def update(self, values: Column, groups: Column) -> Any:
+        """The states of groups, in the order of their numbers, of rows.
+
+        ``values`` is a record batch of up to 1,048,576 rows with the columns by their names, as they came, with nulls.
+        """
+        raise NotImplementedError
+
+    def merge(self, states: Column, groups: Column) -> Any:
+        """The states of groups, in the order of their numbers, of states: a record batch of the columns of ``state``."""
+        raise NotImplementedError
+
+    def evaluate(self, states: Column) -> Any:
+        """What states stand for: an array or a series, one answer for each."""
+        raise NotImplementedError
+
+
 __all__ = [
+    "UserAggregate",
     "any",
     "approx_distinct",
     "avg",

@@ -79,6 +79,17 @@ pub(crate) fn batches(data: &Bound<'_, PyAny>) -> Outcome<Box<dyn RecordBatchRea
     Ok(Box::new(RecordBatchIterator::new([Ok(batch)], schema)))
 }
 
+/// All rows of an object, as one batch.
+pub(crate) fn batch(py: Python<'_>, data: &Bound<'_, PyAny>) -> Outcome<RecordBatch> {
+    let mut input = batches(data)?;
+    let schema = input.schema();
+    let parts = py.detach(|| input.by_ref().collect::<Result<Vec<_>, _>>())?;
+    match &parts[..] {
+        [one] => Ok(one.clone()),
+        several => Ok(arrow_select::concat::concat_batches(&schema, several)?),
+    }
+}
+
 /// The schema that an object has, or its data have.
 pub(crate) fn schema(data: &Bound<'_, PyAny>) -> Outcome<SchemaRef> {
     if data.hasattr("__arrow_c_schema__")? { schema_of(data) } else { Ok(batches(data)?.schema()) }

@@ -1,10 +1,12 @@
 //! [`Failure`]: why a call failed, and the exception that Python is given.
 
 use std::convert::Infallible;
+use std::fmt;
 use std::path::Path;
 
 use arrow_schema::ArrowError;
 use forebay::Error;
+use forebay_env::sync::Mutex;
 use pyo3::exceptions::{PyKeyError, PyKeyboardInterrupt, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -13,6 +15,7 @@ use pyo3::types::PyBytes;
 pub(crate) type Outcome<T> = Result<T, Failure>;
 
 /// See the module.
+#[derive(Debug)]
 pub(crate) enum Failure {
     /// The engine's reason.
     Engine(Error),
@@ -63,8 +66,54 @@ impl From<Infallible> for Failure {
     }
 }
 
+/// A failure on its way through readers of Arrow's.
+#[derive(Debug)]
+pub(crate) struct Raised(Mutex<Option<Failure>>, String);
+
+impl Raised {
+    pub(crate) fn carry(failure: Failure) -> ArrowError {
+        let text = failure.to_string();
+        ArrowError::ExternalError(Box::new(Self(Mutex::new(Some(failure)), text)))
+    }
+}
+
+impl fmt::Display for Raised {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.1)
+    }
+}
+
+impl std::error::Error for Raised {}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Engine(error) => error.fmt(f),
+            Self::Python(error) => error.fmt(f),
+            Self::Closed(what) => write!(f, "the {what} is closed"),
+            Self::Forked => f.write_str("this is the parent process's"),
+        }
+    }
+}
+
+/// For what can tell of errors of the engine alone.
+impl From<Failure> for Error {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Engine(error) => error,
+            other => Self::invalid(other.to_string()),
+        }
+    }
+}
+
 impl From<ArrowError> for Failure {
     fn from(error: ArrowError) -> Self {
+        if let ArrowError::ExternalError(inner) = &error
+            && let Some(Raised(failure, _)) = inner.downcast_ref()
+            && let Some(failure) = failure.lock().take()
+        {
+            return failure;
+        }
         let text = error.to_string();
         // Python gives a signal to the code that it runs, which may be that of whoever made the data.
         if text.contains("KeyboardInterrupt") {

@@ -2,10 +2,15 @@
 //! child did with it, or dropped, could wait for a thread that is not there.
 //!
 //! **Invariant:** in a child nothing of the parent's is used or dropped.
+//!
+//! **Invariant:** from within a function of Python's that the engine called nothing here is used: the engine may hold locks
+//! that would be waited for.
 
+use std::cell::Cell;
 use std::sync::LazyLock;
 
-use forebay_env::sync::atomic::{AtomicU32, Ordering};
+use forebay::Error;
+use forebay_env::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use forebay_env::sync::{Arc, Mutex, Weak};
 use pyo3::Python;
 
@@ -16,6 +21,31 @@ static GENERATION: AtomicU32 = AtomicU32::new(0);
 /// What is closed before the interpreter goes. It is locked with the interpreter's lock, and for a moment only: so no fork
 /// comes amid it.
 static OPEN: LazyLock<Mutex<Vec<Opened>>> = LazyLock::new(Mutex::default);
+
+/// Whether threads of the engine may wait for the interpreter's lock, since there are functions in Python.
+static CALLS: AtomicBool = AtomicBool::new(false);
+
+thread_local! {
+    /// Whether this thread is in a function of Python's that was called from here.
+    static IS_CALLING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Functions in Python are called from now on, by any thread.
+pub(crate) fn expect_calls() {
+    CALLS.store(true, Ordering::Relaxed);
+}
+
+/// Calls a function of Python's, from within which nothing of Forebay's is let in.
+pub(crate) fn calling<T>(call: impl FnOnce() -> T) -> T {
+    struct Back(bool);
+    impl Drop for Back {
+        fn drop(&mut self) {
+            IS_CALLING.set(self.0);
+        }
+    }
+    let _back = Back(IS_CALLING.replace(true));
+    call()
+}
 
 /// In which process it was opened, and what.
 type Opened = (u32, Weak<dyn Close>);
@@ -53,13 +83,13 @@ pub(crate) fn forked() {
 }
 
 /// See the module.
-pub(crate) struct Home<T> {
+pub(crate) struct Home<T: Send> {
     /// Always there until it is dropped.
     inner: Option<T>,
     generation: u32,
 }
 
-impl<T> Home<T> {
+impl<T: Send> Home<T> {
     pub(crate) fn new(inner: T) -> Self {
         Self { inner: Some(inner), generation: GENERATION.load(Ordering::Relaxed) }
     }
@@ -68,16 +98,30 @@ impl<T> Home<T> {
     #[inline]
     pub(crate) fn get(&self) -> Outcome<&T> {
         match &self.inner {
+            Some(_) if IS_CALLING.get() => {
+                let told = "Forebay is called from within update, merge, evaluate or samples of a function; these may \
+                            work on what they are given alone";
+                Err(Error::invalid(told).into())
+            }
             Some(inner) if self.generation == GENERATION.load(Ordering::Relaxed) => Ok(inner),
             _ => Err(Failure::Forked),
         }
     }
 }
 
-impl<T> Drop for Home<T> {
+impl<T: Send> Drop for Home<T> {
     fn drop(&mut self) {
+        let inner = self.inner.take();
         if self.generation != GENERATION.load(Ordering::Relaxed) {
-            std::mem::forget(self.inner.take());
+            std::mem::forget(inner);
+        } else if CALLS.load(Ordering::Relaxed) {
+            // Whoever is waited for may wait for the interpreter's lock.
+            let mut inner = Some(inner);
+            let is_there = Python::try_attach(|py| {
+                let inner = inner.take();
+                py.detach(|| drop(inner));
+            });
+            debug_assert!(is_there.is_none() || inner.is_none(), "it was dropped once");
         }
     }
 }

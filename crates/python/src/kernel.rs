@@ -74,6 +74,18 @@ pub(crate) fn schema_of(data: &Bound<'_, PyAny>) -> Outcome<SchemaRef> {
     Ok(Schema::try_from(&schema)?.into())
 }
 
+/// The type of an object that has `__arrow_c_schema__`.
+pub(crate) fn field_of(data: &Bound<'_, PyAny>) -> Outcome<Field> {
+    let capsule = data.call_method0("__arrow_c_schema__")?;
+    let schema = held(&capsule, SCHEMA)?.cast::<FFI_ArrowSchema>();
+    // SAFETY: as above.
+    let schema = unsafe { FFI_ArrowSchema::from_raw(schema.as_ptr()) };
+    if schema.release().is_none() {
+        return Err(Failure::invalid("an Arrow schema that was taken before"));
+    }
+    Ok(Field::try_from(&schema)?)
+}
+
 /// A capsule of record batches.
 pub(crate) fn stream_capsule<'py>(
     py: Python<'py>,

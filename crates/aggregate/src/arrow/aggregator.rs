@@ -74,7 +74,12 @@ impl RecordBatchAggregator {
     /// An aggregator for partial states, with batches of this schema. It takes rows, too: the first batch of them says of
     /// which types the columns are that are not in the key.
     pub fn of_partials(schema: &Schema, options: AggregatorOptions) -> Result<Self> {
-        Self::made(PartialSchema::of(schema)?, OnceLock::new(), options)
+        Self::of_schema(PartialSchema::of(schema)?, options)
+    }
+
+    /// The same of groups that are told by what their partial states are.
+    pub fn of_schema(schema: PartialSchema, options: AggregatorOptions) -> Result<Self> {
+        Self::made(schema, OnceLock::new(), options)
     }
 
     fn made(schema: PartialSchema, input: OnceLock<Input>, options: AggregatorOptions) -> Result<Self> {

@@ -11,6 +11,7 @@ use super::answers::{answer_type, answer_type_of};
 use super::column::{Column, Form, empty, plain_type};
 use super::dictionaries::Dictionaries;
 use super::input::is_like;
+use super::own::OwnFunctions;
 use crate::catalog::parse_function;
 use crate::composite::Composite;
 use crate::names::{columns_of, split_words};
@@ -37,6 +38,16 @@ pub struct PartialSchema {
 impl PartialSchema {
     /// That of grouping batches of this schema by some columns, with functions such as `count,sum:amount`.
     pub fn new<S: AsRef<str>>(input: &Schema, by: &[S], functions: &str) -> Result<Self> {
+        Self::with_own(input, by, functions, &OwnFunctions::default())
+    }
+
+    /// The same with some functions that are not built in. The schema has the column of each, too.
+    pub fn with_own<S: AsRef<str>>(
+        input: &Schema,
+        by: &[S],
+        functions: &str,
+        own: &OwnFunctions,
+    ) -> Result<Self> {
         let key = |name: &S| {
             let field = field(input, name.as_ref())?;
             Ok(Arc::new(Field::new(field.name(), field.data_type().clone(), true)))
@@ -44,16 +55,25 @@ impl PartialSchema {
         let keys: Vec<FieldRef> = by.iter().map(key).collect::<Result<_>>()?;
         let mut states = Vec::new();
         for function in split_words(functions, ',').into_iter().map(str::trim) {
+            if OwnFunctions::is_own(function) {
+                states.push((function.to_string(), DataType::Binary));
+                continue;
+            }
             let columns: Vec<_> = columns_of(function).collect();
             let kinds = columns.iter().map(|column| Ok(field(input, column)?.data_type()));
             let answer = answer_type(function, &kinds.collect::<Result<Vec<_>>>()?);
             states.push((function.to_string(), answer));
         }
-        Self::made(keys, states)
+        Self::made(keys, states, own)
     }
 
     /// That of record batches of partial states, as their schema tells.
     pub fn of(schema: &Schema) -> Result<Self> {
+        Self::of_own(schema, &OwnFunctions::default())
+    }
+
+    /// The same where some functions are not built in.
+    pub fn of_own(schema: &Schema, own: &OwnFunctions) -> Result<Self> {
         let (mut keys, mut states) = (Vec::new(), Vec::new());
         for field in schema.fields() {
             let told = |key: &str| {
@@ -73,12 +93,12 @@ impl PartialSchema {
         if states.is_empty() {
             return Err(Error::invalid("these are no partial states: no column's metadata tells of any"));
         }
-        let made = Self::made(keys, states)?;
+        let made = Self::made(keys, states, own)?;
         made.check_states(schema)?;
         Ok(made)
     }
 
-    fn made(keys: Vec<FieldRef>, states: Vec<(String, DataType)>) -> Result<Self> {
+    fn made(keys: Vec<FieldRef>, states: Vec<(String, DataType)>, own: &OwnFunctions) -> Result<Self> {
         // Batches may have nulls whatever the first schema says, and dictionaries come back as their values.
         let plain =
             |key: FieldRef| Arc::new(Field::new(key.name(), plain_type(key.data_type()).clone(), true));
@@ -97,12 +117,20 @@ impl PartialSchema {
             if states[..at].iter().any(|(other, _)| other == function) {
                 return Err(Error::invalid(format!("two columns would be called `{function}`")));
             }
-            let new = columns_of(function).filter(|column| columns.iter().all(|known| known != column));
+            let own = OwnFunctions::is_own(function).then(|| function.into());
+            let new = columns_of(function).chain(own);
+            let new = new.filter(|column| columns.iter().all(|known| known != column));
             let new: Vec<_> = new.map(|column| column.into_owned()).collect();
             columns.extend(new);
         }
         let names: Vec<&str> = columns.iter().map(String::as_str).collect();
-        let functions = states.iter().map(|(text, _)| Ok((text.clone(), parse_function(text, &names)?)));
+        let functions = states.iter().map(|(text, _)| {
+            let made = match names.iter().position(|name| OwnFunctions::is_own(text) && name == text) {
+                Some(place) => own.make(text, place),
+                None => parse_function(text, &names),
+            };
+            Ok((text.clone(), made?))
+        });
         let function = Composite::new(functions.collect::<Result<_>>()?)?;
         let state = |((text, answer), one): (&(String, DataType), &dyn crate::Function)| {
             let metadata = [

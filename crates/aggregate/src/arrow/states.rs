@@ -27,8 +27,13 @@ impl RecordBatchStates {
     /// None yet, of record batches of this schema: see [`RecordBatchAggregator::new`](super::RecordBatchAggregator::new).
     /// They take no more than `memory_max` bytes; what does not fit is an error.
     pub fn new<S: AsRef<str>>(schema: &Schema, by: &[S], functions: &str, memory_max: usize) -> Result<Self> {
-        let partial = PartialSchema::new(schema, by, functions)?;
-        let input = Input::of(schema, by, &partial)?;
+        Self::of_schema(PartialSchema::new(schema, by, functions)?, schema, memory_max)
+    }
+
+    /// The same of groups that are told by what their partial states are.
+    pub fn of_schema(partial: PartialSchema, schema: &Schema, memory_max: usize) -> Result<Self> {
+        let by: Vec<&str> = partial.keys().iter().map(|key| &key.name()[..]).collect();
+        let input = Input::of(schema, &by, &partial)?;
         let groups = HashedRows::new(Arc::clone(partial.function()), memory_max);
         Ok(Self { schema: partial, input, dictionaries: Dictionaries::default(), memory_max, groups })
     }

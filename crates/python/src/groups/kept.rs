@@ -5,8 +5,10 @@ use std::io::Cursor;
 
 use forebay::{Batch, Database, Durability, Error, Result, Table};
 use forebay_aggregate::arrow::{PartialReader, PartialSchema, PartialWriter};
+use forebay_env::sync::Arc;
 
 use super::asked::Asked;
+use super::own::{self, Own};
 
 /// What the name of the table ends in.
 const ENDING: &str = ".schema";
@@ -21,19 +23,27 @@ fn table(db: &Database, name: &str) -> Option<Result<Table>> {
     is_there.then(|| db.table(&name).existing(true).open())
 }
 
-/// What is kept of an aggregator; nothing where it was never added to.
-pub(super) fn load(db: &Database, name: &str) -> Result<Option<(PartialSchema, Asked)>> {
+/// What is kept of an aggregator, of whose functions these are written in Python; nothing where it was never added to.
+pub(super) fn load(db: &Database, name: &str, own: &[Arc<Own>]) -> Result<Option<(PartialSchema, Asked)>> {
     let Some(table) = table(db, name).transpose()? else { return Ok(None) };
     let Some(schema) = table.get(SCHEMA)? else { return Ok(None) };
     let failed = |reason: &dyn std::fmt::Display| {
         Error::invalid(format!("table `{name}{ENDING}` does not tell what aggregator `{name}` is: {reason}"))
     };
     let reader = PartialReader::open(Cursor::new(schema)).map_err(|error| failed(&error))?;
-    let schema = PartialSchema::of(&reader.schema()).map_err(|error| failed(&error))?;
     let names = table.get(NAMES)?.unwrap_or_default();
     let names: Vec<(String, String)> = serde_json::from_slice(&names).map_err(|error| failed(&error))?;
+    let functions = own::functions(own);
+    functions.check(names.iter().map(|(_, function)| &function[..])).map_err(|error| {
+        Error::invalid(format!(
+            "aggregator `{name}` cannot be opened: {error}; give key and aggs as when it was made"
+        ))
+    })?;
+    let schema = PartialSchema::of_own(&reader.schema(), &functions).map_err(|error| failed(&error))?;
     let keys = schema.keys().iter().map(|key| key.name().clone()).collect();
-    let asked = Asked::new(keys, names)?;
+    let is_asked = |one: &&Arc<Own>| names.iter().any(|(_, function)| function == one.text());
+    let own = own.iter().filter(is_asked).cloned().collect();
+    let asked = Asked::new(keys, names.clone(), own)?;
     asked.agrees(&schema).map_err(|error| failed(&error))?;
     Ok(Some((schema, asked)))
 }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use forebay::GroupFiles;
 use forebay::aggregate::AggregatorOptions;
@@ -13,6 +14,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use super::asked::Asked;
+use super::own::with_states;
 use super::read::{Grouped, View, Wanted};
 use crate::columns::{batches, for_each, schema, share};
 use crate::failure::{Failure, Outcome};
@@ -81,8 +83,7 @@ impl Groups {
     }
 
     fn of_rows(&self, schema: &SchemaRef) -> Outcome<Arc<RecordBatchAggregator>> {
-        let Asked { keys, .. } = &*self.asked;
-        self.begun(|| RecordBatchAggregator::new(schema, keys, &self.asked.list(), self.options.clone()))
+        self.begun(|| RecordBatchAggregator::of_schema(self.asked.partial(schema)?, self.options.clone()))
     }
 }
 
@@ -124,6 +125,7 @@ impl Grouped for RecordBatchAggregator {
 impl Aggregator {
     fn view(&self, py: Python<'_>) -> Outcome<View> {
         let groups = self.0.get()?;
+        groups.asked.raise_failed()?;
         let here = py.detach(|| groups.here())?.ok_or_else(|| {
             Failure::invalid("nothing was added yet, so the types of the columns are not known; give schema=")
         })?;
@@ -172,19 +174,30 @@ impl Aggregator {
     /// Raises Invalid for a value that a function does not take, with its row, counted from 1 in its record batch:
     /// which of the other rows are added by then is not known.
     fn update(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> Outcome<u64> {
-        let (groups, input) = (self.0.get()?, batches(data)?);
+        let groups = self.0.get()?;
+        groups.asked.raise_failed()?;
+        let input = batches(data)?;
         let schema = input.schema();
         let here = py.detach(|| groups.of_rows(&schema))?;
-        share(py, input, groups.threads, |part, before| Ok(here.add_part(part, before)?))
+        let add = |part: &RecordBatch, before: usize| Ok(here.add_part(part, before)?);
+        if groups.asked.own().is_empty() {
+            return share(py, input, groups.threads, add);
+        }
+        let (input, rows) = with_states(input, &groups.asked, here.schema());
+        share(py, input, groups.threads, add)?;
+        Ok(rows.load(Ordering::Relaxed))
     }
 
     /// Merges what ``states`` of another aggregator of these groups gave. Returns how many.
     fn merge(&self, py: Python<'_>, states: &Bound<'_, PyAny>) -> Outcome<u64> {
-        let (groups, input) = (self.0.get()?, batches(states)?);
+        let groups = self.0.get()?;
+        groups.asked.raise_failed()?;
+        let input = batches(states)?;
         let schema = input.schema();
         let here = py.detach(|| {
-            groups.asked.agrees(&PartialSchema::of(&schema)?)?;
-            groups.begun(|| RecordBatchAggregator::of_partials(&schema, groups.options.clone()))
+            let partial = PartialSchema::of_own(&schema, &groups.asked.own_functions())?;
+            groups.asked.agrees(&partial)?;
+            groups.begun(|| RecordBatchAggregator::of_schema(partial, groups.options.clone()))
         })?;
         for_each(py, input, |batch| Ok(here.add_partials(batch)?))
     }

@@ -4,8 +4,10 @@
 //! Rows come by columns, as they lie in Arrow's arrays, and go the way of the command's: `forebay_aggregate::arrow`.
 
 mod asked;
+mod held;
 mod kept;
 mod memory;
+mod own;
 mod read;
 mod scalars;
 mod stored;

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use arrow_array::{ArrayRef, RecordBatch, UInt64Array, new_null_array};
+use arrow_array::{ArrayRef, BinaryArray, RecordBatch, UInt64Array, new_null_array};
 use arrow_schema::{Field, Schema};
 use forebay::{Error, Result};
 use forebay_aggregate::Aggregate;
@@ -12,6 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use super::asked::Asked;
+use super::own::value_at;
 use super::scalars::text_of;
 use super::top::Top;
 use super::values::value_to_python;
@@ -88,7 +89,14 @@ impl View {
         let row = PyDict::new(py);
         for (name, place) in &self.asked.names {
             let kind = schema.answers().field(self.asked.keys.len() + place).data_type();
-            row.set_item(name, value_to_python(py, &answers[*place], kind)?)?;
+            let value = match self.asked.own_at(*place) {
+                None => value_to_python(py, &answers[*place], kind)?,
+                Some(own) => {
+                    let list: ArrayRef = Arc::new(BinaryArray::from(vec![&answers[*place].to_text()[..]]));
+                    value_at(py, &py.detach(|| own.answered(&list))?, 0)?
+                }
+            };
+            row.set_item(name, value)?;
         }
         Ok(Some(row))
     }
@@ -101,7 +109,10 @@ impl View {
         let mut fields = Vec::new();
         for key in &self.asked.keys {
             let schema = input.schema();
-            let field = schema.field_with_name(key)?;
+            let (_, field) = schema.column_with_name(key).ok_or_else(|| {
+                let names: Vec<&str> = schema.fields().iter().map(|field| &field.name()[..]).collect();
+                Failure::invalid(format!("there is no column `{key}`; there are: {}", names.join(", ")))
+            })?;
             fields.push(Arc::new(Field::new(key, field.data_type().clone(), true)));
         }
         fields.extend(answers.fields().iter().skip(self.asked.keys.len()).cloned());
@@ -142,7 +153,9 @@ impl View {
         }
         for ((_, place), field) in self.asked.names.iter().zip(schema.fields().iter().skip(keys_count)) {
             columns.push(match &present {
-                Some(present) => arrow_select::take::take(present.column(keys_count + place), &places, None)?,
+                Some(present) => {
+                    arrow_select::take::take(&self.asked.answered(*place, present)?, &places, None)?
+                }
                 None => new_null_array(field.data_type(), batch.num_rows()),
             });
         }
@@ -157,10 +170,17 @@ impl View {
             let names: Vec<&str> = self.asked.names.iter().map(|(name, _)| &name[..]).collect();
             Failure::invalid(format!("there is no `{name}` in aggs; there are: {}", names.join(", ")))
         })?;
+        let field = answers.field(self.asked.keys.len() + at);
+        if !Top::is_ordered(field.data_type()) {
+            return Err(Failure::invalid(format!(
+                "answers of type {} have no order here",
+                field.data_type()
+            )));
+        }
         let mut top = Top::new(self.asked.keys.len() + at, count);
         let mut batches = py.detach(|| self.groups.batches(Wanted::Answers))?;
         while let Some(batch) = py.detach(|| batches.next()).transpose()? {
-            py.detach(|| top.add(&self.asked.named_batch(&answers, &batch)?))?;
+            py.detach(|| Ok::<_, Failure>(top.add(&self.asked.named_batch(&answers, &batch)?)?))?;
             py.check_signals()?;
         }
         Ok(Rows::of(top.finish(&answers)?))
@@ -174,8 +194,16 @@ impl View {
             let schema = Arc::clone(&schema);
             move || -> Result<Batches> {
                 let (asked, schema) = (Arc::clone(&asked), Arc::clone(&schema));
-                let batches = groups.batches(Wanted::Answers)?;
-                Ok(Box::new(batches.map(move |batch| asked.named_batch(&schema, &batch?))))
+                let mut batches = groups.batches(Wanted::Answers)?;
+                if asked.own().is_empty() {
+                    return Ok(Box::new(batches.map(move |batch| Ok(asked.named_batch(&schema, &batch?)?))));
+                }
+                // Who reads may hold the interpreter's lock, which whoever is waited for may need.
+                Ok(Box::new(std::iter::from_fn(move || {
+                    let mut next =
+                        || Some(batches.next()?.and_then(|batch| Ok(asked.named_batch(&schema, &batch)?)));
+                    Python::attach(|py| py.detach(&mut next))
+                })))
             }
         };
         Rows::new(schema, Box::new(begin))
@@ -214,7 +242,7 @@ impl<I: Iterator<Item = Result<RecordBatch>>> Made<I> {
         };
         let entries = entries?;
         let columns = [0, 1].map(|at| {
-            let column = entries.column(at).as_any().downcast_ref::<arrow_array::BinaryArray>();
+            let column = entries.column(at).as_any().downcast_ref::<BinaryArray>();
             column.ok_or_else(|| Error::Bug("a table's columns are not binary".into()))
         });
         let [keys, states] = columns;

@@ -1,23 +1,22 @@
 //! [`StoredAggregator`]: groups that a database keeps.
 
-use arrow_schema::SchemaRef;
-use forebay::aggregate::Composite;
 use forebay::{Batch, Durability};
-use forebay_aggregate::arrow::{PartialSchema, RecordBatchStates};
+use forebay_aggregate::arrow::PartialSchema;
 use forebay_env::sync::{Arc, RwLock};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
 use super::asked::Asked;
+use super::held::{Held, Stored, put_states};
 use super::kept;
-use super::read::{Grouped, Made, View, Wanted};
+use super::read::View;
 use crate::bytes::Bytes;
 use crate::columns::{batches, for_each, schema};
 use crate::database::Open;
 use crate::failure::{Failure, Outcome};
 use crate::home::Home;
 use crate::options::{Text, durability};
-use crate::rows::{BATCH_ROWS, Batches, Rows};
+use crate::rows::Rows;
 
 /// States that gather before they are written take about so much; what is written by one commit no more than that.
 const PENDING_BYTES: usize = 16 << 20;
@@ -26,112 +25,6 @@ const COMMIT_BYTES_MAX: usize = 1 << 30;
 /// Groups that a database keeps: ``Database.aggregator`` opens them. Any number of threads add and read.
 #[pyclass(frozen, weakref, module = "forebay")]
 pub(crate) struct StoredAggregator(Home<Held>);
-
-struct Held {
-    open: Arc<Open>,
-    name: String,
-    asked: Arc<Asked>,
-    options: Vec<Text>,
-    /// Once the types of the key's columns are known.
-    groups: RwLock<Option<Arc<Stored>>>,
-}
-
-/// The table of the groups.
-struct Stored {
-    open: Arc<Open>,
-    aggregator: forebay::Aggregator<Arc<Composite>>,
-    schema: PartialSchema,
-}
-
-impl Stored {
-    fn open(open: &Arc<Open>, name: &str, schema: PartialSchema, options: &[Text]) -> Outcome<Self> {
-        let aggregator = open.with_detached(|db| {
-            let made = db.aggregator(name, Arc::clone(schema.function()));
-            let made = options.iter().try_fold(made, |made, (name, text)| {
-                Ok::<_, forebay::Error>(forebay_settings::aggregator(name, text)?(made))
-            });
-            made?.open()
-        })?;
-        Ok(Self { open: Arc::clone(open), aggregator, schema })
-    }
-
-    /// Does something with the table as it is now.
-    fn seen<T>(
-        &self,
-        act: impl FnOnce(&forebay::Snapshot, &forebay::Table) -> forebay::Result<T>,
-    ) -> forebay::Result<T> {
-        let seen = self.open.with_detached(|db| {
-            let snapshot = db.snapshot();
-            let table = snapshot.table(self.aggregator.name())?;
-            act(&snapshot, &table)
-        });
-        seen.map_err(|failure| match failure {
-            Failure::Engine(error) => error,
-            _ => forebay::Error::invalid("the database is closed"),
-        })
-    }
-}
-
-impl Grouped for Stored {
-    fn schema(&self) -> &PartialSchema {
-        &self.schema
-    }
-
-    fn states(&self, keys: &[Vec<u8>]) -> forebay::Result<Vec<Option<Vec<u8>>>> {
-        self.seen(|snapshot, table| snapshot.multi_get(table, keys))
-    }
-
-    fn batches(&self, wanted: Wanted) -> forebay::Result<Batches> {
-        let entries = self.seen(|snapshot, table| snapshot.iter_columns(table, BATCH_ROWS))?;
-        Ok(Box::new(Made::new(entries, &self.schema, wanted, BATCH_ROWS)))
-    }
-}
-
-impl Held {
-    fn known(&self) -> Option<Arc<Stored>> {
-        self.groups.read().clone()
-    }
-
-    /// The groups; of new ones what they are is kept first.
-    fn begun(&self, schema: impl FnOnce() -> forebay::Result<PartialSchema>) -> Outcome<Arc<Stored>> {
-        if let Some(groups) = self.known() {
-            return Ok(groups);
-        }
-        let mut groups = self.groups.write();
-        if let Some(groups) = &*groups {
-            return Ok(Arc::clone(groups));
-        }
-        let schema = schema()?;
-        self.open.with_detached(|db| match kept::load(db, &self.name)? {
-            // Another handle was first.
-            Some((kept, asked)) if asked == *self.asked => kept.check(schema.schema()),
-            Some((kept, _)) => self.asked.agrees(&kept),
-            None => kept::keep(db, &self.name, &schema, &self.asked),
-        })?;
-        let made = Arc::new(Stored::open(&self.open, &self.name, schema, &self.options)?);
-        *groups = Some(Arc::clone(&made));
-        Ok(made)
-    }
-
-    fn of_rows(&self, schema: &SchemaRef, states: &SchemaRef) -> Outcome<Arc<Stored>> {
-        let groups = self.begun(|| PartialSchema::new(schema, &self.asked.keys, &self.asked.list()))?;
-        groups.schema.check(states)?;
-        Ok(groups)
-    }
-
-    fn gathering(&self, schema: &SchemaRef, memory_max: usize) -> Outcome<RecordBatchStates> {
-        let Asked { keys, .. } = &*self.asked;
-        Ok(RecordBatchStates::new(schema, keys, &self.asked.list(), memory_max)?)
-    }
-}
-
-/// Puts the states that have gathered into a batch.
-fn put_states(groups: &Stored, states: &mut RecordBatchStates, batch: &mut Batch) -> forebay::Result<()> {
-    states.take(&mut |key, state| {
-        batch.add_state(&groups.aggregator, key, state);
-        Ok(())
-    })
-}
 
 impl StoredAggregator {
     pub(crate) fn open(
@@ -146,7 +39,8 @@ impl StoredAggregator {
         let asked = aggs.map(|aggs| Asked::of(key, aggs)).transpose()?;
         let schema = schema.map(self::schema).transpose()?;
         let held = py.detach(|| {
-            let kept = open.with_detached(|db| kept::load(db, name))?;
+            let own = asked.as_ref().map_or(&[][..], Asked::own);
+            let kept = open.with_detached(|db| kept::load(db, name, own))?;
             let (asked, schema_kept) = match (kept, asked) {
                 (Some((schema, kept)), Some(asked)) if kept != asked => {
                     asked.agrees(&schema)?;
@@ -167,15 +61,22 @@ impl StoredAggregator {
             let groups = RwLock::new(groups.map(Arc::new));
             let held = Held { open, name: name.to_string(), asked, options, groups };
             if let Some(schema) = schema {
-                held.begun(|| PartialSchema::new(&schema, &held.asked.keys, &held.asked.list()))?;
+                held.begun(|| held.asked.partial(&schema))?;
             }
             Ok::<_, Failure>(held)
         })?;
         Ok(Self(Home::new(held)))
     }
 
-    fn view(&self, py: Python<'_>) -> Outcome<View> {
+    /// What is held, unless a function in Python failed that nobody was told of.
+    fn held(&self) -> Outcome<&Held> {
         let held = self.0.get()?;
+        held.asked.raise_failed()?;
+        Ok(held)
+    }
+
+    fn view(&self, py: Python<'_>) -> Outcome<View> {
+        let held = self.held()?;
         let groups = py.detach(|| held.known()).ok_or_else(|| {
             Failure::invalid("nothing was added yet, so the types of the columns are not known; give schema=")
         })?;
@@ -201,7 +102,7 @@ impl StoredAggregator {
     /// batch it is in, and of parts that were not committed before, are not added. ``commit`` adds all or nothing.
     #[pyo3(signature = (data, *, durability=None))]
     fn update(&self, py: Python<'_>, data: &Bound<'_, PyAny>, durability: Option<&str>) -> Outcome<u64> {
-        let (held, input) = (self.0.get()?, batches(data)?);
+        let (held, input) = (self.held()?, batches(data)?);
         let durability = self::durability(durability, held.open.usual)?;
         let schema = input.schema();
         // A batch of rows may be all new groups, on top of what has gathered.
@@ -209,7 +110,7 @@ impl StoredAggregator {
         let of_states = Arc::clone(states.schema().schema());
         let groups = py.detach(|| held.of_rows(&schema, &of_states))?;
         let mut batch = Batch::new();
-        let rows = for_each(py, input, |rows| {
+        let rows = held.for_rows(py, input, &groups.schema, |rows| {
             states.add_batch(rows)?;
             if states.memory_bytes() < PENDING_BYTES {
                 return Ok(());
@@ -237,7 +138,7 @@ impl StoredAggregator {
         batch: Option<&Bound<'_, crate::batch::Batch>>,
         durability: Option<&str>,
     ) -> Outcome<u64> {
-        let held = self.0.get()?;
+        let held = self.held()?;
         let durability = self::durability(durability, held.open.usual)?;
         let mut groups = py.detach(|| held.known());
         let mut gathered = None;
@@ -246,8 +147,9 @@ impl StoredAggregator {
             let schema = input.schema();
             let mut states = held.gathering(&schema, COMMIT_BYTES_MAX)?;
             let of_states = Arc::clone(states.schema().schema());
-            groups = Some(py.detach(|| held.of_rows(&schema, &of_states))?);
-            for_each(py, input, |rows| Ok(states.add_batch(rows)?))?;
+            let known = py.detach(|| held.of_rows(&schema, &of_states))?;
+            held.for_rows(py, input, &known.schema, |rows| Ok(states.add_batch(rows)?))?;
+            groups = Some(known);
             gathered = Some(states);
         }
         let mut all = batch.map(crate::batch::Batch::take).transpose()?.unwrap_or_default();
@@ -276,11 +178,11 @@ impl StoredAggregator {
     /// Merges what ``states`` of another aggregator of these groups gave, batch by batch. Returns how many.
     #[pyo3(signature = (states, *, durability=None))]
     fn merge(&self, py: Python<'_>, states: &Bound<'_, PyAny>, durability: Option<&str>) -> Outcome<u64> {
-        let (held, input) = (self.0.get()?, batches(states)?);
+        let (held, input) = (self.held()?, batches(states)?);
         let durability = self::durability(durability, held.open.usual)?;
         let schema = input.schema();
         let groups = py.detach(|| {
-            let partial = PartialSchema::of(&schema)?;
+            let partial = PartialSchema::of_own(&schema, &held.asked.own_functions())?;
             held.asked.agrees(&partial)?;
             held.begun(|| Ok(partial))
         })?;
@@ -340,7 +242,7 @@ impl StoredAggregator {
 
     /// Merges all there is to one state a group: the least space, and the fewest reads.
     fn finalize(&self, py: Python<'_>) -> Outcome<()> {
-        let held = self.0.get()?;
+        let held = self.held()?;
         Ok(py.detach(|| held.known().map_or(Ok(()), |groups| groups.aggregator.finalize()))?)
     }
 

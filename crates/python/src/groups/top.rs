@@ -89,6 +89,12 @@ impl Top {
         Self { column, count, best: BinaryHeap::new() }
     }
 
+    /// Whether answers of this type are put in order.
+    pub(super) fn is_ordered(kind: &DataType) -> bool {
+        use DataType::{Binary, Boolean, Decimal128, Float64, Int64, Utf8};
+        matches!(kind, Int64 | Decimal128(..) | Boolean | Float64 | Utf8 | Binary)
+    }
+
     pub(super) fn add(&mut self, batch: &RecordBatch) -> Result<()> {
         let column = batch.column(self.column);
         for at in 0..batch.num_rows() {

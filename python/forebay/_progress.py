@@ -112,7 +112,7 @@ class progress:
     def _bar(self, what: str, unit: str, done: int) -> _Bar | None:
         if self._tqdm is not None:
             return _Tqdm(self._tqdm, what, unit, done)
-        is_seen = sys.stderr is not None and (sys.stderr.isatty() or "ipykernel" in sys.modules)
+        is_seen = sys.stderr is not None and (sys.stderr.isatty() or type(sys.stderr).__module__.startswith("ipykernel"))
         return _Line(what, unit) if is_seen else None
 
     def _work(self) -> None:

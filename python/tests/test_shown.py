@@ -102,13 +102,13 @@ def test_aggregators_are_shown(db: fb.Database) -> None:
     memory = fb.Aggregator(key=BAD, aggs={"n": fb.count()})
     stored = db.aggregator(BAD, key=BAD, aggs={"n": fb.count()})
     for groups in (memory, stored):
-        assert groups._repr_html_() is None and repr(groups).endswith(": nothing was added yet>")
+        assert groups._repr_html_() is None and ": count" in repr(groups)
         groups.update(rows)
         html = groups._repr_html_()
         assert html is not None and "script>" not in html and "<th>n</th>" in html
-        assert pictures(html) == [] and f": {BAD}, n>" in repr(groups)
+        assert pictures(html) == []
     memory.close()
-    assert memory._repr_html_() is None and repr(memory) == "<forebay.Aggregator: the aggregator is closed>"
+    assert memory._repr_html_() is None and repr(memory).endswith(": count, the aggregator is closed>")
 
 
 def test_what_was_opened_before_a_fork_is_shown(place: Path) -> None:

@@ -7,11 +7,16 @@ from forebay._forebay import Aggregator, Database, OrderedTable, StoredAggregato
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
     from matplotlib.figure import Figure
     from typing_extensions import Buffer
 
     from forebay._watch import Watch
 
+_native: dict[type, Callable[[Any], str]] = {kind: kind.__repr__ for kind in (Aggregator, StoredAggregator)}
+"""What the native halves tell of themselves."""
 _KEYS = 4096
 """So many keys are deleted at a time."""
 
@@ -20,7 +25,7 @@ def _text(self: Database | Table | Aggregator | StoredAggregator) -> str:
     """A line for people; also of what is closed."""
     from forebay import _shown
 
-    return _shown.text(self)
+    return _shown.text(self, _native.get(type(self), object.__repr__))
 
 
 def _html(self: Database | Table | Aggregator | StoredAggregator) -> str | None:

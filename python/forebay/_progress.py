@@ -72,7 +72,8 @@ class progress:
 
     These are ``put_many``, ``put_arrow``, ``update`` of tables and aggregators, ``commit`` and ``merge`` of aggregators,
     ``get_many`` of theirs, ``verify``, ``compact``, ``rescue``, and backups, of which it only shows that they go on. Calls
-    that take less than ``every`` seconds show nothing.
+    that take less than ``every`` seconds show nothing, and a bar stays where the last look saw it: that a call is over is no
+    sign that it did all.
 
     Bars are tqdm's where that is installed, in notebooks those of ipywidgets where that is; else there is a line of text on
     the standard error, if a terminal or a notebook shows it. Nothing of this runs amid a call: a thread looks every
@@ -89,7 +90,7 @@ class progress:
         self._over = threading.Event()
         self._process = 0
         self._thread: threading.Thread | None = None
-        self._bars: dict[int, tuple[_Bar, int]] = {}
+        self._bars: dict[int, _Bar] = {}
         self._tqdm: Any = None
 
     def __enter__(self) -> Self:
@@ -112,32 +113,21 @@ class progress:
     def _bar(self, what: str, unit: str, done: int) -> _Bar | None:
         if self._tqdm is not None:
             return _Tqdm(self._tqdm, what, unit, done)
-        is_notebook = type(sys.stderr).__module__.startswith("ipykernel.")
-        is_seen = sys.stderr is not None and (is_notebook or sys.stderr.isatty())
+        is_seen = sys.stderr is not None and (sys.stderr.isatty() or type(sys.stderr).__module__.startswith("ipykernel"))
         return _Line(what, unit) if is_seen else None
 
     def _work(self) -> None:
         while not self._over.wait(self._every):
             self._look()
-        for number in list(self._bars):
-            self._end(number)
+        for bar in self._bars.values():
+            bar.close()
 
     def _look(self) -> None:
         running = _running()
         for number in self._bars.keys() - {call[0] for call in running}:
-            self._end(number)
+            self._bars.pop(number).close()
         for number, what, unit, done, all in running:
-            if number not in self._bars:
-                bar = self._bar(what, unit, done)
-                if bar is None:
-                    continue
-                self._bars[number] = (bar, all)
-            bar, _ = self._bars[number]
-            bar.show(done, all)
-            self._bars[number] = (bar, all)
-
-    def _end(self, number: int) -> None:
-        bar, all = self._bars.pop(number)
-        if all:
-            bar.show(all, all)
-        bar.close()
+            bar = self._bars.get(number) or self._bar(what, unit, done)
+            if bar is not None:
+                self._bars[number] = bar
+                bar.show(done, all)

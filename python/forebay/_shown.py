@@ -6,10 +6,11 @@ says so.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from html import escape
 from typing import Any
 
-from forebay._errors import Error, Invalid
+from forebay._errors import Error
 from forebay._forebay import Aggregator, Database, StoredAggregator, Table
 
 _WIDTH = 480
@@ -66,17 +67,14 @@ def table_text(table: Table) -> str:
             return f"<forebay.{name}: {error}>"
 
 
-def aggregator_text(groups: Aggregator | StoredAggregator) -> str:
-    """A line about an aggregator."""
-    kind = type(groups).__name__
+def aggregator_text(groups: Aggregator | StoredAggregator, told: str) -> str:
+    """A line about an aggregator, with what its native half tells."""
+    if isinstance(groups, StoredAggregator):
+        return told
     try:
-        told = f" {groups.name}" if isinstance(groups, StoredAggregator) else f", {size(groups.memory_bytes)} of memory"
-        try:
-            return f"<forebay.{kind}{told}: {', '.join(groups.result().columns)}>"
-        except Invalid:
-            return f"<forebay.{kind}{told}: nothing was added yet>"
+        return f"{told[:-1]}, {size(groups.memory_bytes)} of memory>"
     except Error as error:
-        return f"<forebay.{kind}: {error}>"
+        return f"{told[:-1]}, {error}>"
 
 
 def tree(described: dict[str, Any]) -> str:
@@ -190,11 +188,16 @@ def aggregator_html(groups: Aggregator | StoredAggregator) -> str | None:
     return f"<div><b>forebay.{type(groups).__name__}</b> {escape(told)}<table><tr>{head}</tr></table></div>"
 
 
-def text(thing: Database | Table | Aggregator | StoredAggregator) -> str:
-    """A line about a thing."""
+def text(thing: Database | Table | Aggregator | StoredAggregator, native: Callable[[Any], str]) -> str:
+    """A line about a thing; ``native`` is what its native half tells."""
     if isinstance(thing, Database):
         return database_text(thing)
-    return table_text(thing) if isinstance(thing, Table) else aggregator_text(thing)
+    if isinstance(thing, Table):
+        return table_text(thing)
+    try:
+        return aggregator_text(thing, native(thing))
+    except Error as error:
+        return f"<forebay.{type(thing).__name__}: {error}>"
 
 
 def html(thing: Database | Table | Aggregator | StoredAggregator) -> str | None:

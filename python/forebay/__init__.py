@@ -18,7 +18,9 @@ from __future__ import annotations
 
 import atexit as _atexit
 import os as _os
+import sys as _sys
 from builtins import list as _list
+from collections.abc import Callable as _Callable
 
 from forebay import _attached
 from forebay import functions as functions
@@ -69,7 +71,30 @@ from forebay.functions import *  # noqa: F403
 from forebay.functions import __all__ as _functions
 
 _atexit.register(_close_all)
-_os.register_at_fork(after_in_child=_forked)
+
+
+def _close_with_multiprocessing(close: _Callable[[], None]) -> None:
+    """Children of multiprocessing may end without ``atexit``, but by finalizers of its own."""
+    util = _sys.modules.get("multiprocessing.util")
+    process = _sys.modules.get("multiprocessing.process")
+    if util is not None and process is not None and process.parent_process() is not None:
+        util.Finalize(None, close, exitpriority=0)
+
+
+def _register() -> None:
+    # A child that begins forgets the finalizers of before, and calls behind that what is registered for this moment.
+    if (util := _sys.modules.get("multiprocessing.util")) is not None:
+        util.register_after_fork(_close_all, _close_with_multiprocessing)
+
+
+def _in_child() -> None:
+    _forked()
+    _register()
+
+
+_register()
+_close_with_multiprocessing(_close_all)
+_os.register_at_fork(after_in_child=_in_child)
 
 _attached.attach()
 

@@ -60,12 +60,15 @@ class _DatabaseOptions(TypedDict, total=False):
     create_if_missing: bool
     read_only: bool
     salvage: bool
+    memory_limit: int | str
 
 class _TableOptions(TypedDict, total=False):
     layout: str
     existing: bool
     merge_rule: str
     ttl: timedelta | str
+    time_to_live: timedelta | str
+    prefix_filter: int | str
     values_apart: int | str
     codec: Literal["none", "lz4"]
     max_space_amplification: float
@@ -79,6 +82,10 @@ class _TableOptions(TypedDict, total=False):
 
 class _AggregatorOptions(TypedDict, total=False):
     layout: str
+    existing: bool
+    ttl: timedelta | str
+    time_to_live: timedelta | str
+    prefix_filter: int | str
     deletes: bool
     codec: Literal["none", "lz4"]
     max_space_amplification: float
@@ -325,6 +332,8 @@ class Table:
     @overload
     def get(self, key: Buffer, default: _T) -> bytes | _T: ...
     @overload
+    def get_many(self, keys: Scan[bytes]) -> list[bytes | None]: ...
+    @overload
     def get_many(self, keys: _Arrow) -> Column: ...
     @overload
     def get_many(self, keys: Iterable[Buffer]) -> list[bytes | None]:
@@ -542,6 +551,8 @@ class Snapshot:
         """A table that there was, also one that was dropped since."""
     def get(self, table: Table, key: Buffer, default: Any = None) -> Any:
         """The value that a key had, or ``default``."""
+    @overload
+    def get_many(self, table: Table, keys: Scan[bytes]) -> list[bytes | None]: ...
     @overload
     def get_many(self, table: Table, keys: _Arrow) -> Column: ...
     @overload

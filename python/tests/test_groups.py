@@ -6,7 +6,8 @@ import datetime
 import decimal
 import math
 import random
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -366,3 +367,100 @@ def test_groups_that_are_kept(place: Path, rng: random.Random) -> None:
         removable.update(pa.table({"k": [1, 2]}))
         removable.delete(1)
         assert removable.get(1) is None and removable.get(k=2) == {"n": 1}
+
+
+def test_values_of_another_type_are_refused_before_they_are_kept(db: fb.Database) -> None:
+    whole, broken = pa.table({"k": [1, 2], "v": [5, 6]}), pa.table({"k": [1, 3], "v": [7.25, None]})
+    groups = db.aggregator("g", key="k", aggs={"most": fb.max("v"), "n": fb.count()})
+    groups.update(whole)
+    for add in (groups.update, lambda data: groups.commit(data, metadata=b"2")):
+        with pytest.raises(fb.Invalid, match="column `max:v`: its answers would be .*Float64.*cast them"):
+            add(broken)
+    other = fb.Aggregator(key="k", aggs={"most": fb.max("v"), "n": fb.count()})
+    other.update(broken)
+    memory = fb.Aggregator(key="k", aggs={"most": fb.max("v"), "n": fb.count()})
+    memory.update(whole)
+    for merge in (groups.merge, memory.merge):
+        with pytest.raises(fb.Invalid, match="its answers would be"):
+            merge(other.states())
+    assert groups.get(1) == memory.get(1) == {"most": 5, "n": 1}
+    assert pa.table(groups.result()).sort_by("k").to_pydict() == {"k": [1, 2], "most": [5, 6], "n": [1, 1]}
+
+
+def test_handles_that_make_one_aggregator_at_once_agree(db: fb.Database) -> None:
+    numbers, texts = pa.table({"k": [1]}), pa.table({"k": ["x"]})
+    for turn in range(30):
+        begin = threading.Barrier(2)
+        refused: list[str] = []
+
+        def add(data: pa.Table, turn: int = turn, begin: threading.Barrier = begin, refused: list[str] = refused) -> None:
+            groups = db.aggregator(f"g{turn}", key="k", aggs={"n": fb.count()})
+            begin.wait()
+            try:
+                groups.update(data)
+            except fb.Invalid as error:
+                refused.append(str(error))
+
+        threads = [threading.Thread(target=add, args=(data,)) for data in (numbers, texts)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(refused) == 1 and "column `k`" in refused[0]
+        assert pa.table(db.aggregator(f"g{turn}").result()).to_pydict() in ({"k": [1], "n": [1]}, {"k": ["x"], "n": [1]})
+
+
+def test_an_aggregator_that_could_not_be_made_leaves_nothing(db: fb.Database) -> None:
+    rows = pa.table({"k": [1]})
+    with pytest.raises(fb.NotFound):
+        db.aggregator("none", key="k", aggs={"n": fb.count()}, existing=True).update(rows)
+    db.table("plain")[b"a"] = b"1"
+    with pytest.raises(fb.Invalid):
+        db.aggregator("plain", key="k", aggs={"n": fb.count()}).update(rows)
+    assert list(db.tables()) == ["plain"]
+
+
+def test_rows_that_are_null_as_a_whole_are_refused(db: fb.Database) -> None:
+    rows = pa.StructArray.from_arrays(
+        [pa.array([1, 2, 3]), pa.array([b"a", b"b", b"c"])], ["k", "v"], mask=pa.array([False, True, False])
+    )
+    groups = fb.Aggregator(key="k", aggs={"n": fb.count()}, schema=pa.schema({"k": pa.int64(), "v": pa.binary()}))
+    with pytest.raises(ValueError, match="row 2 of a batch is null as a whole"):
+        groups.update(pa.chunked_array([rows]))
+    with pytest.raises(ValueError, match="row 2 of a batch is null as a whole"):
+        groups.update(rows)
+    groups.update(pa.chunked_array([rows.slice(0, 1), rows.slice(2)]))
+    assert [groups.get(key) for key in (1, 2, 3)] == [{"n": 1}, None, {"n": 1}]
+
+
+def test_rows_are_made_by_the_thread_that_adds_them() -> None:
+    schema = pa.schema({"k": pa.int64()})
+    threads: set[int] = set()
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for number in range(50):
+            threads.add(threading.get_ident())
+            yield pa.record_batch({"k": pa.array(range(number, number + 1000))})
+
+    groups = fb.Aggregator(key="k", aggs={"n": fb.count()}, threads=4)
+    assert groups.update(pa.RecordBatchReader.from_batches(schema, batches())) == 50_000
+    assert threads == {threading.get_ident()}
+    assert sum(pa.table(groups.result())["n"].to_pylist()) == 50_000
+
+    def failing() -> Iterator[pa.RecordBatch]:
+        yield from list(batches())[:3]
+        raise RuntimeError("no more")
+
+    with pytest.raises(ValueError, match="no more"):
+        groups.update(pa.RecordBatchReader.from_batches(schema, failing()))
+
+
+def test_an_error_with_a_zero_byte_comes_through_a_stream(db: fb.Database) -> None:
+    groups = db.aggregator("g", key="k", aggs={"n": fb.count()})
+    groups.update(pa.table({"k": [1]}))
+    db.drop_table("g")
+    db.drop_table("g.schema")
+    again = db.aggregator("g", key="k", aggs={"n": fb.count()})
+    again.update(pa.table({"k": ["a\0b"]}))
+    with pytest.raises(Exception, match="a.*b"):
+        pa.table(groups.result())

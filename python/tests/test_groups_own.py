@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -523,3 +523,19 @@ def test_the_interpreter_may_end_amid_all(place: Path) -> None:
     with fb.open(place / "db") as db:
         groups = db.aggregator("g", key="k", aggs={"m": Mean("v")})
         assert groups.get(7) == {"m": 7.0}
+
+
+def test_answers_are_read_amid_a_call(db: fb.Database) -> None:
+    """pyarrow lets go of the interpreter's lock amid a call that holds it, and reads a stream that needs it."""
+    groups = db.aggregator("g", key="k", aggs={"m": Mean("v")})
+    groups.update(pa.table({"k": [1, 1, 2], "v": [1, 2, 5]}))
+    read = db.transaction(lambda _: pa.table(groups.result()))
+    assert read.sort_by("k").to_pydict() == {"k": [1, 2], "m": [1.5, 5.0]}
+
+    def rows() -> Iterator[pa.RecordBatch]:
+        for _ in range(3):
+            assert pa.table(groups.result()).num_rows == 2
+            yield pa.record_batch({"k": [1]})
+
+    counts = fb.Aggregator(key="k", aggs={"n": fb.count()})
+    assert counts.update(pa.RecordBatchReader.from_batches(pa.schema({"k": pa.int64()}), rows())) == 3

@@ -91,6 +91,37 @@ def test_databases_of_children_of_forks_differ(place: Path) -> None:
     assert len(set(databases)) == len(databases) == 4
 
 
+@pytest.mark.parametrize("method", ["fork", "forkserver", "spawn"])
+def test_children_of_multiprocessing_close_what_is_open(place: Path, method: str) -> None:
+    program = place / "program.py"
+    program.write_text(
+        textwrap.dedent(
+            """
+            import multiprocessing, sys
+            import forebay as fb
+
+            def work(path):
+                global db  # Nobody else closes it.
+                db = fb.open(path, log=False)
+                db.table("t").put_many([b"%d" % at for at in range(1000)], [b"v"] * 1000)
+
+            if __name__ == "__main__":
+                path, method = sys.argv[1:]
+                fb.open(path, log=False).close()
+                child = multiprocessing.get_context(method).Process(target=work, args=(path,))
+                child.start()
+                child.join()
+                with fb.open(path, log=False) as db:
+                    print(child.exitcode, db.table("t").count())
+            """
+        )
+    )
+    done = subprocess.run(
+        [sys.executable, program, place / "db", method], capture_output=True, text=True, timeout=100, check=True
+    )
+    assert done.stdout == "0 1000\n"
+
+
 def test_a_child_of_a_fork_holds_no_lock_that_its_parent_gave_up(place: Path) -> None:
     told = run(
         """

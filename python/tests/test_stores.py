@@ -519,3 +519,24 @@ def test_all_that_is_bytes_is_taken(db: fb.Database) -> None:
     for wrong in ("text", 1, array("i", [1])):
         with pytest.raises(TypeError, match="bytes-like"):
             table[wrong] = b""  # type: ignore[index]
+
+
+def test_a_transaction_reads_no_further_than_its_loop(db: fb.Database) -> None:
+    queue = db.ordered_table("queue")
+    queue.put_many([b"%d" % at for at in range(9)], [b"v"] * 9)
+    for reverse in (False, True):
+        with db.begin() as transaction:
+            key, _ = next(transaction.items(queue, reverse=reverse))
+            transaction.delete(queue, key)
+            queue[b"4"] = b"of another"
+    assert list(queue.keys()) == [b"%d" % at for at in range(1, 8)]
+
+
+def test_scans_are_taken_for_keys_and_values(db: fb.Database) -> None:
+    table, copy = db.table("t"), db.table("copy")
+    table.put_many([b"a", b"b"], [b"1", b"2"])
+    copy.put_many(table.keys(), table.values())
+    assert dict(copy.items()) == {b"a": b"1", b"b": b"2"}
+    assert copy.get_many(table.keys()) == list(table.values())
+    copy.delete_many(table.keys())
+    assert not copy

@@ -1,28 +1,23 @@
 //! Arrow's arrays in and out, and the record batches of any object that has such.
 
-use std::panic::resume_unwind;
-use std::thread;
-
-use arrow_array::ffi_stream::{ArrayStreamReader, RecordBatchStreamReader};
+use arrow_array::ffi_stream::ArrayStreamReader;
 use arrow_array::{
-    Array, ArrayReader, ArrayRef, RecordBatch, RecordBatchIterator, RecordBatchReader, StructArray,
+    Array, ArrayReader, ArrayRef, RecordBatch, RecordBatchIterator, RecordBatchOptions, RecordBatchReader,
+    StructArray,
 };
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use forebay_env::sync::Mutex;
+use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
 use crate::failure::{Failure, Outcome};
 use crate::kernel::{array_capsules, array_of, field_capsule, schema_of, stream_of};
 use crate::progress::Progress;
+use crate::scan::Scan;
 
-/// Threads that share record batches are given so many rows at a time, and so many parts before signals are looked for.
-const PART_ROWS: usize = 64 << 10;
-const PARTS_A_ROUND: usize = 16;
-
-/// Whether an object gives Arrow's data.
+/// Whether an object gives a column of Arrow's. A scan is taken for what a loop over it gives: its stream has two.
 pub(crate) fn is_arrow(data: &Bound<'_, PyAny>) -> PyResult<bool> {
-    Ok(data.hasattr("__arrow_c_array__")? || data.hasattr("__arrow_c_stream__")?)
+    let is_scan = data.is_instance_of::<Scan>();
+    Ok(!is_scan && (data.hasattr("__arrow_c_array__")? || data.hasattr("__arrow_c_stream__")?))
 }
 
 /// The chunks of a column: an array, a chunked one, a series.
@@ -53,7 +48,7 @@ pub(crate) fn joined(chunks: &[ArrayRef]) -> Outcome<ArrayRef> {
 /// The record batches of any object that has a stream of such, or is one.
 pub(crate) fn batches(data: &Bound<'_, PyAny>) -> Outcome<Box<dyn RecordBatchReader + Send>> {
     if data.hasattr("__arrow_c_stream__")? {
-        return Ok(Box::new(RecordBatchStreamReader::try_new(stream_of(data)?)?));
+        return Ok(Box::new(Structures::of(ArrayStreamReader::try_new(stream_of(data)?)?)?));
     }
     if !data.hasattr("__arrow_c_array__")? {
         let kind = data.get_type().name()?;
@@ -63,20 +58,55 @@ pub(crate) fn batches(data: &Bound<'_, PyAny>) -> Outcome<Box<dyn RecordBatchRea
         )));
     }
     let (array, schema) = array_of(data)?;
-    let rows = array.as_any().downcast_ref::<StructArray>().filter(|rows| rows.null_count() == 0);
-    let Some(rows) = rows else {
-        return Err(Failure::type_error(format!(
-            "an array of {} is no record batch; give one, or a table",
-            array.data_type()
-        )));
-    };
-    let schema = SchemaRef::new(Schema::try_from(&schema)?);
-    let batch = RecordBatch::try_new_with_options(
-        SchemaRef::clone(&schema),
-        rows.columns().to_vec(),
-        &arrow_array::RecordBatchOptions::new().with_row_count(Some(rows.len())),
-    )?;
+    let schema = SchemaRef::new(Schema::try_from(&schema).map_err(|_| no_batch(array.data_type()))?);
+    let batch = record_batch(&schema, &array)?;
     Ok(Box::new(RecordBatchIterator::new([Ok(batch)], schema)))
+}
+
+fn no_batch(kind: &DataType) -> Failure {
+    Failure::type_error(format!("an array of {kind} is no record batch; give one, or a table"))
+}
+
+/// A structure as a record batch, which knows of no rows that are null as a whole.
+fn record_batch(schema: &SchemaRef, array: &ArrayRef) -> Result<RecordBatch, ArrowError> {
+    let rows = array.as_any().downcast_ref::<StructArray>();
+    let rows = rows.ok_or_else(|| ArrowError::CDataInterface("a stream of something else".into()))?;
+    if let Some(row) = (0..rows.len()).find(|row| rows.null_count() > 0 && rows.is_null(*row)) {
+        let told = format!("row {} of a batch is null as a whole, and no row of a table", row + 1);
+        return Err(ArrowError::InvalidArgumentError(told));
+    }
+    let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
+    RecordBatch::try_new_with_options(SchemaRef::clone(schema), rows.columns().to_vec(), &options)
+}
+
+/// A stream of structures as one of record batches.
+struct Structures {
+    arrays: ArrayStreamReader,
+    schema: SchemaRef,
+}
+
+impl Structures {
+    fn of(arrays: ArrayStreamReader) -> Outcome<Self> {
+        let field = arrays.field();
+        let DataType::Struct(fields) = field.data_type() else { return Err(no_batch(field.data_type())) };
+        let schema = Schema::new_with_metadata(fields.clone(), field.metadata().clone());
+        Ok(Self { arrays, schema: SchemaRef::new(schema) })
+    }
+}
+
+impl Iterator for Structures {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let array = self.arrays.next()?;
+        Some(array.and_then(|array| record_batch(&self.schema, &array)))
+    }
+}
+
+impl RecordBatchReader for Structures {
+    fn schema(&self) -> SchemaRef {
+        SchemaRef::clone(&self.schema)
+    }
 }
 
 /// All rows of an object, as one batch.
@@ -118,75 +148,6 @@ pub(crate) fn for_each(
             None => return Ok(rows),
         }
         py.check_signals()?;
-    }
-}
-
-/// The same by several threads, each of which is given parts of batches, and how many rows stand before them.
-pub(crate) fn share(
-    py: Python<'_>,
-    reader: Box<dyn RecordBatchReader + Send>,
-    threads: usize,
-    with: impl Fn(&RecordBatch, usize) -> Outcome<()> + Sync,
-) -> Outcome<u64> {
-    let progress = Progress::begin(py, "rows", "row", None);
-    let feed = Mutex::new(Feed { reader, batch: None, parts_left: 0, rows: 0, is_over: false });
-    let work = || -> Outcome<()> {
-        loop {
-            let next = feed.lock().next();
-            let Some((part, before)) = next? else { return Ok(()) };
-            if let Err(failure) = with(&part, before) {
-                feed.lock().is_over = true;
-                return Err(failure);
-            }
-            progress.add(part.num_rows() as u64);
-        }
-    };
-    loop {
-        py.detach(|| {
-            feed.lock().parts_left = threads * PARTS_A_ROUND;
-            thread::scope(|scope| {
-                let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
-                others.into_iter().fold(work(), |ended, other| {
-                    let other = other.join().unwrap_or_else(|panic| resume_unwind(panic));
-                    ended.and(other)
-                })
-            })
-        })?;
-        py.check_signals()?;
-        let feed = feed.lock();
-        if feed.is_over {
-            return Ok(feed.rows);
-        }
-    }
-}
-
-/// Record batches in parts, some of them a round.
-struct Feed {
-    reader: Box<dyn RecordBatchReader + Send>,
-    /// The batch here, and how many of its rows were given.
-    batch: Option<(RecordBatch, usize)>,
-    parts_left: usize,
-    rows: u64,
-    is_over: bool,
-}
-
-impl Feed {
-    fn next(&mut self) -> Outcome<Option<(RecordBatch, usize)>> {
-        while !self.is_over && self.parts_left > 0 {
-            if let Some((batch, given)) = &mut self.batch
-                && *given < batch.num_rows()
-            {
-                let (before, rows) = (*given, PART_ROWS.min(batch.num_rows() - *given));
-                *given += rows;
-                self.rows += rows as u64;
-                self.parts_left -= 1;
-                return Ok(Some((batch.slice(before, rows), before)));
-            }
-            let next = self.reader.next().transpose();
-            self.is_over = !matches!(next, Ok(Some(_)));
-            self.batch = next?.map(|batch| (batch, 0));
-        }
-        Ok(None)
     }
 }
 

@@ -15,6 +15,7 @@ use forebay_env::sync::{Arc, Mutex, Weak};
 use pyo3::Python;
 
 use crate::failure::{Failure, Outcome};
+use crate::kernel::attached;
 
 /// How many forks lie between the first process and this one.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
@@ -117,7 +118,7 @@ impl<T: Send> Drop for Home<T> {
         } else if CALLS.load(Ordering::Relaxed) {
             // Whoever is waited for may wait for the interpreter's lock.
             let mut inner = Some(inner);
-            let is_there = Python::try_attach(|py| {
+            let is_there = attached(|py| {
                 let inner = inner.take();
                 py.detach(|| drop(inner));
             });

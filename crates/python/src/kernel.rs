@@ -29,6 +29,33 @@ pub(crate) fn is_main_interpreter(_py: Python<'_>) -> bool {
     unsafe { ffi::PyInterpreterState_GetID(ffi::PyInterpreterState_Get()) == 0 }
 }
 
+/// Does something with the interpreter's lock held, whether this thread holds it or not; nothing where there is no
+/// interpreter any more. PyO3 counts what it has attached itself: amid calls of its own it takes the lock to be held, also
+/// where a library that reads a stream of ours has let go of it.
+pub(crate) fn attached<T>(act: impl FnOnce(Python<'_>) -> T) -> Option<T> {
+    // SAFETY: this may be asked at any time.
+    if unsafe { ffi::Py_IsInitialized() } == 0 {
+        return None;
+    }
+    // SAFETY: there is an interpreter; what is taken here is let go of by `Ensured`, on this thread and in order.
+    let _ensured = Ensured(unsafe { ffi::PyGILState_Ensure() });
+    Python::try_attach(act)
+}
+
+/// The same for a call that needs the interpreter.
+pub(crate) fn called<T>(act: impl FnOnce(Python<'_>) -> Outcome<T>) -> Outcome<T> {
+    attached(act).unwrap_or_else(|| Err(Failure::invalid("there is no interpreter any more")))
+}
+
+struct Ensured(ffi::PyGILState_STATE);
+
+impl Drop for Ensured {
+    fn drop(&mut self) {
+        // SAFETY: it was taken by this thread, and all that was taken since was let go of.
+        unsafe { ffi::PyGILState_Release(self.0) }
+    }
+}
+
 /// What a capsule of this name holds.
 fn held(capsule: &Bound<'_, PyAny>, name: &'static CStr) -> Outcome<NonNull<c_void>> {
     let capsule = capsule.cast::<PyCapsule>().map_err(PyErr::from)?;

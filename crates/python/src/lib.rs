@@ -29,6 +29,7 @@ mod pool;
 mod progress;
 mod rows;
 mod scan;
+mod share;
 mod snapshot;
 mod table;
 mod transaction;

@@ -1,7 +1,10 @@
 //! [`Rows`]: record batches for any consumer of Arrow's. Each consumer gets a stream of its own, from the beginning.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use arrow_array::{RecordBatch, RecordBatchReader, StructArray};
 use arrow_schema::{ArrowError, SchemaRef};
+use forebay::Error;
 use forebay_env::sync::{Arc, Mutex};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
@@ -131,8 +134,13 @@ impl Iterator for Reader {
             let told = "this stream was begun before a fork, and is the parent process's";
             return Some(Err(ArrowError::CDataInterface(told.into())));
         };
-        let next = batches.lock().next()?;
-        Some(next.map_err(|error| ArrowError::ExternalError(Box::new(error))))
+        // Who reads is no Rust, and takes neither a panic nor a text with a zero byte.
+        let next = catch_unwind(AssertUnwindSafe(|| batches.lock().next()));
+        let told = match next.unwrap_or_else(|_| Some(Err(Error::bug("reading a batch panicked"))))? {
+            Ok(batch) => return Some(Ok(batch)),
+            Err(error) => error.to_string().replace('\0', "\\0"),
+        };
+        Some(Err(ArrowError::ExternalError(told.into())))
     }
 }
 

@@ -149,12 +149,22 @@ struct Walk {
     failed: Option<forebay::Error>,
     is_over: bool,
     entries: usize,
+    entries_max: usize,
 }
 
 impl ScanIterator {
     pub(crate) fn new(scan: forebay::Scan, shown: Shown, reverse: bool) -> Self {
+        Self::reading(scan, shown, reverse, ENTRIES_MIN, ENTRIES_MAX)
+    }
+
+    /// Of a transaction: what is read ahead is read by it, and may conflict.
+    pub(crate) fn one_by_one(scan: forebay::Scan, reverse: bool) -> Self {
+        Self::reading(scan, Shown::Items, reverse, 1, 1)
+    }
+
+    fn reading(scan: forebay::Scan, shown: Shown, reverse: bool, entries: usize, entries_max: usize) -> Self {
         let ready = VecDeque::new();
-        let walk = Walk { scan, reverse, ready, failed: None, is_over: false, entries: ENTRIES_MIN };
+        let walk = Walk { scan, reverse, ready, failed: None, is_over: false, entries, entries_max };
         Self { walk: Home::new(Mutex::new(walk)), shown }
     }
 }
@@ -182,7 +192,7 @@ impl Walk {
                 None => self.is_over = true,
             }
         }
-        self.entries = (2 * self.entries).min(ENTRIES_MAX);
+        self.entries = (2 * self.entries).min(self.entries_max);
         match (self.ready.pop_front(), self.failed.take()) {
             (None, Some(error)) => Err(error),
             (entry, failed) => {

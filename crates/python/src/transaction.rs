@@ -9,7 +9,7 @@ use crate::bytes::{Bytes, edges};
 use crate::database::Open;
 use crate::failure::{Failure, Outcome};
 use crate::options::durability;
-use crate::scan::{ScanIterator, Shown};
+use crate::scan::ScanIterator;
 use crate::table::Table;
 use crate::writes::looked_up;
 
@@ -104,7 +104,7 @@ impl Transaction {
     fn items(slf: &Bound<'_, Self>, table: &Bound<'_, Table>, reverse: bool) -> Outcome<ScanIterator> {
         let table = &table.get().held()?.handle;
         let scan = Self::read(slf, |transaction| transaction.iter(table))?;
-        Ok(ScanIterator::new(scan, Shown::Items, reverse))
+        Ok(ScanIterator::one_by_one(scan, reverse))
     }
 
     /// The entries of a range of keys.
@@ -118,7 +118,7 @@ impl Transaction {
     ) -> Outcome<ScanIterator> {
         let (table, edges) = (table.get().held()?.handle.ordered()?, edges(start, end));
         let scan = Self::read(slf, |transaction| transaction.range(table, edges))?;
-        Ok(ScanIterator::new(scan, Shown::Items, reverse))
+        Ok(ScanIterator::one_by_one(scan, reverse))
     }
 
     /// The entries whose keys begin so.
@@ -131,7 +131,7 @@ impl Transaction {
     ) -> Outcome<ScanIterator> {
         let table = table.get().held()?.handle.ordered()?;
         let scan = Self::read(slf, |transaction| transaction.prefix(table, prefix))?;
-        Ok(ScanIterator::new(scan, Shown::Items, reverse))
+        Ok(ScanIterator::one_by_one(scan, reverse))
     }
 
     /// Writes all of it. Raises Conflict, and writes nothing, where somebody else has changed what was read.
@@ -161,9 +161,10 @@ impl Transaction {
     ) -> Outcome<()> {
         // Who has committed it by then, or given it up, has said what becomes of it.
         let held = slf.as_super().get().held()?;
-        match kind.is_none() {
-            true if !held.is_over() => Self::commit(slf).map(drop),
-            _ => Ok(held.end()),
+        if kind.is_none() && !held.is_over() {
+            Self::commit(slf)?;
         }
+        held.end();
+        Ok(())
     }
 }

@@ -186,10 +186,23 @@ impl PartialSchema {
     }
 
     /// An error that names the column unless batches of this other schema have these keys, of the same types, and states
-    /// that may be merged with these.
+    /// that may be merged with these and give answers of the same types.
     pub fn check(&self, other: &Schema) -> Result<()> {
         self.check_keys(other)?;
-        self.check_states(other)
+        self.check_states(other)?;
+        for state in self.states() {
+            let field = field(other, state.name())?;
+            let (told, known) = (field.metadata().get(ANSWER_KEY), state.metadata().get(ANSWER_KEY));
+            if told != known {
+                let [told, known] = [told, known].map(|kind| kind.map_or("none", String::as_str));
+                let told = format!(
+                    "its answers would be {told} by the types of these columns, where {known} is expected; cast them, or \
+                     say the types when the groups are made"
+                );
+                return Err(blamed(state, &Error::invalid(told)));
+            }
+        }
+        Ok(())
     }
 
     /// The same of the keys alone.

@@ -103,15 +103,30 @@ impl Held {
             return Ok(Arc::clone(groups));
         }
         let schema = schema()?;
-        self.open.with_detached(|db| match kept::load(db, &self.name, self.asked.own())? {
-            // Another handle was first.
-            Some((kept, asked)) if asked == *self.asked => kept.check(schema.schema()),
-            Some((kept, _)) => self.asked.agrees(&kept),
-            None => kept::keep(db, &self.name, &schema, &self.asked),
+        // Without a table of that name, or with other options, nothing is kept.
+        let made = Stored::open(&self.open, &self.name, schema, &self.options)?;
+        self.open.with_detached(|db| {
+            while !self.is_kept(db, &made.schema)? && !kept::keep(db, &self.name, &made.schema, &self.asked)?
+            {
+            }
+            Ok(())
         })?;
-        let made = Arc::new(Stored::open(&self.open, &self.name, schema, &self.options)?);
+        let made = Arc::new(made);
         *groups = Some(Arc::clone(&made));
         Ok(made)
+    }
+
+    /// Whether another handle was first, with the same groups; with others it is an error.
+    fn is_kept(&self, db: &forebay::Database, schema: &PartialSchema) -> forebay::Result<bool> {
+        match kept::load(db, &self.name, self.asked.own())? {
+            Some((kept, asked)) if asked == *self.asked => kept.check(schema.schema()).map(|()| true),
+            Some((kept, asked)) => {
+                self.asked.agrees(&kept)?;
+                let told = format!("aggregator `{}` was made with aggs {:?}", self.name, asked.named());
+                Err(forebay::Error::invalid(told))
+            }
+            None => Ok(false),
+        }
     }
 
     pub(super) fn of_rows(&self, schema: &SchemaRef, states: &SchemaRef) -> Outcome<Arc<Stored>> {

@@ -3,7 +3,7 @@
 
 use std::io::Cursor;
 
-use forebay::{Batch, Database, Durability, Error, Result, Table};
+use forebay::{Database, Durability, Error, Result, Table};
 use forebay_aggregate::arrow::{PartialReader, PartialSchema, PartialWriter};
 use forebay_env::sync::Arc;
 
@@ -48,15 +48,20 @@ pub(super) fn load(db: &Database, name: &str, own: &[Arc<Own>]) -> Result<Option
     Ok(Some((schema, asked)))
 }
 
-/// Keeps it, before the first state is written.
-pub(super) fn keep(db: &Database, name: &str, schema: &PartialSchema, asked: &Asked) -> Result<()> {
+/// Keeps it, before the first state is written. Says whether nothing was kept before, which stays as it is.
+pub(super) fn keep(db: &Database, name: &str, schema: &PartialSchema, asked: &Asked) -> Result<bool> {
     let failed = |reason: &dyn std::fmt::Display| Error::Bug(format!("a schema cannot be written: {reason}"));
     let writer = PartialWriter::new(Vec::new(), schema).map_err(|error| failed(&error))?;
     let file = writer.finish().map_err(|error| failed(&error))?;
     let names = serde_json::to_vec(&asked.named()).map_err(|error| failed(&error))?;
     let table = db.table(&format!("{name}{ENDING}")).open()?;
-    let mut batch = Batch::new();
-    batch.put(&table, SCHEMA, file);
-    batch.put(&table, NAMES, names);
-    db.commit(batch, Durability::Disk).map(drop)
+    db.transaction(|transaction| {
+        let is_new = !transaction.contains_key(&table, SCHEMA)?;
+        if is_new {
+            transaction.put(&table, SCHEMA, &file);
+            transaction.put(&table, NAMES, &names);
+            transaction.set_durability(Durability::Disk);
+        }
+        Ok(is_new)
+    })
 }

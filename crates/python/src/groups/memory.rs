@@ -16,11 +16,12 @@ use pyo3::types::{PyDict, PyTuple};
 use super::asked::Asked;
 use super::own::with_states;
 use super::read::{Grouped, View, Wanted};
-use crate::columns::{batches, for_each, schema, share};
+use crate::columns::{batches, for_each, schema};
 use crate::failure::{Failure, Outcome};
 use crate::home::{Close, Home, register};
 use crate::options::size;
 use crate::rows::{BATCH_ROWS, Batches, Rows};
+use crate::share::share;
 
 /// More threads are not started.
 const THREADS_MAX: usize = 64;

@@ -18,6 +18,7 @@ use super::top::Top;
 use super::values::value_to_python;
 use crate::columns::{batches, for_each};
 use crate::failure::{Failure, Outcome};
+use crate::kernel::attached;
 use crate::rows::{Batches, Rows};
 
 /// What is there of each group.
@@ -202,7 +203,7 @@ impl View {
                 Ok(Box::new(std::iter::from_fn(move || {
                     let mut next =
                         || Some(batches.next()?.and_then(|batch| Ok(asked.named_batch(&schema, &batch)?)));
-                    Python::attach(|py| py.detach(&mut next))
+                    attached(|py| py.detach(&mut next)).unwrap_or(None)
                 })))
             }
         };

@@ -13,6 +13,7 @@ use pyo3::types::{PyBool, PyBytes, PyList, PyString};
 
 use super::Own;
 use crate::failure::{Failure, Outcome};
+use crate::kernel::called;
 
 impl Own {
     /// What lists of states stand for, one for each; null for one without any. The thread is detached.
@@ -35,10 +36,10 @@ impl Own {
         let mut columns = self.decoded(&states)?;
         if states.len() > count as usize {
             let groups = UInt32Array::from(groups);
-            let merged = Python::attach(|py| self.merge(py, columns, &groups, count as usize))?;
+            let merged = called(|py| self.merge(py, columns, &groups, count as usize))?;
             columns = self.decoded(&merged.iter().flatten().collect::<Vec<_>>())?;
         }
-        let answers = Python::attach(|py| self.evaluate(py, columns))?;
+        let answers = called(|py| self.evaluate(py, columns))?;
         match count as usize == lists.len() {
             true => Ok(answers),
             false => Ok(arrow_select::take::take(&answers, &UInt64Array::from(places), None)?),

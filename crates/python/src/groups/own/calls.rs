@@ -13,6 +13,7 @@ use super::Own;
 use crate::columns::{self, Column, chunks, joined};
 use crate::failure::{Failure, Outcome};
 use crate::home::calling;
+use crate::kernel::attached;
 
 impl Own {
     /// An error of one of the calls.
@@ -155,7 +156,7 @@ impl Shorten for Own {
             return None;
         }
         // There is no interpreter any more where the process ends.
-        Python::try_attach(|py| {
+        attached(|py| {
             let error = match self.shortened(py, states) {
                 Ok(state) => return Some(state),
                 Err(failure) => PyErr::from(failure),

@@ -11,12 +11,12 @@ use forebay_aggregate::arrow::PartialSchema;
 use forebay_env::sync::Arc;
 use forebay_env::sync::atomic::{AtomicU64, Ordering};
 use hashbrown::HashTable;
-use pyo3::prelude::*;
 use rapidhash::v3::rapidhash_v3;
 
 use super::Own;
 use crate::failure::{Failure, Outcome, Raised};
 use crate::groups::asked::Asked;
+use crate::kernel::called;
 
 /// So many rows are given to one call of `update`, or those that take about so many bytes.
 const CALL_ROWS: usize = 1 << 20;
@@ -135,7 +135,7 @@ impl WithStates {
         let mut states = Vec::new();
         for own in self.asked.own() {
             let values = own.values(&rows)?;
-            let made = Python::attach(|py| {
+            let made = called(|py| {
                 own.check_once(py, &values.slice(0, SAMPLE_ROWS.min(values.num_rows())))?;
                 own.update(py, values, &numbered.groups, numbered.firsts.len())
             });

@@ -38,6 +38,7 @@ from forebay._errors import (
 )
 from forebay._forebay import (
     Aggregator,
+    AggregatorSnapshot,
     Backups,
     Batch,
     Change,
@@ -69,6 +70,7 @@ _os.register_at_fork(after_in_child=_forked)
 
 __all__ = [
     "Aggregator",
+    "AggregatorSnapshot",
     "Backups",
     "Batch",
     "Busy",

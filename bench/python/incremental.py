@@ -1,7 +1,7 @@
 """Groups that are kept up to date: a million rows at a time to four million groups, with reads of one in a hundred between.
 
-Forebay's aggregator against a loop over RocksDict, which reads the groups of a batch by one multi-get, adds, and writes them
-by one write batch. Counts and sums of both are compared.
+Forebay's aggregator against a loop over RocksDict, which reads the groups of 10,000 rows by one multi-get, adds, and writes
+them by one write batch. Both have all groups before the first batch that is timed.
 
     python bench/python/incremental.py --place /tmp/incremental
 """
@@ -31,10 +31,17 @@ def batches(arguments: argparse.Namespace, count: int, rows: int) -> list[pl.Dat
     return made
 
 
+def all_groups(arguments: argparse.Namespace) -> pl.DataFrame:
+    keys = np.random.default_rng(8).permutation(arguments.groups)
+    return pl.DataFrame({"k": keys, "v": np.ones(arguments.groups, dtype=np.int64)})
+
+
 def ours(arguments: argparse.Namespace, place: Path, rows: list[pl.DataFrame]) -> float:
     shutil.rmtree(place, ignore_errors=True)
     with fb.open(place, memory=arguments.memory) as db:
         groups = db.aggregator("g", key="k", aggs={"n": fb.count(), "s": fb.sum("v")})
+        first = all_groups(arguments)
+        groups.update(first)
         start = time.perf_counter()
         for batch in rows:
             groups.update(batch)
@@ -43,7 +50,7 @@ def ours(arguments: argparse.Namespace, place: Path, rows: list[pl.DataFrame]) -
         took = time.perf_counter() - start
         if arguments.check:
             answers = pl.DataFrame(groups.result())
-            whole = pl.concat(rows).group_by("k").agg(n=pl.len(), s=pl.col("v").sum()).sort("k")
+            whole = pl.concat([first, *rows]).group_by("k").agg(n=pl.len(), s=pl.col("v").sum()).sort("k")
             assert (answers.sort("k")["s"].cast(pl.Int64) == whole["s"]).all() and answers.height == whole.height
     shutil.rmtree(place)
     return took
@@ -54,6 +61,11 @@ def theirs(arguments: argparse.Namespace, place: Path, rows: list[pl.DataFrame])
 
     shutil.rmtree(place, ignore_errors=True)
     db = rocksdict.Rdict(str(place), rocksdict.Options(raw_mode=True))
+    for part in all_groups(arguments).iter_slices(10_000):
+        write = rocksdict.WriteBatch(raw_mode=True)
+        for key, value in part.iter_rows():
+            write.put(key.to_bytes(8, "little"), PAIR.pack(1, value))
+        db.write(write)
     start = time.perf_counter()
     for batch in rows:
         for part in batch.iter_slices(10_000):
@@ -80,21 +92,22 @@ def main() -> None:
     parser.add_argument("--groups", type=int, default=4_000_000)
     parser.add_argument("--rows", type=int, default=1_000_000, help="rows of a batch")
     parser.add_argument("--batches", type=int, default=8)
-    parser.add_argument("--their-batches", type=int, default=1, help="of RocksDict, which is slow")
+    parser.add_argument("--their-rows", type=int, default=1_000_000, help="rows of the one batch of RocksDict")
     parser.add_argument("--memory", default="512MB")
     parser.add_argument("--times", type=int, default=3)
     parser.add_argument("--place", type=Path, default=Path("incremental.db"))
     parser.add_argument("--check", action="store_true", help="hold all answers against Polars")
     arguments = parser.parse_args()
     rates = []
-    for name, run, count, times in (
-        ("Forebay", ours, arguments.batches, arguments.times),
-        ("RocksDict", theirs, arguments.their_batches, 1),
+    for name, run, count, size, times in (
+        ("Forebay", ours, arguments.batches, arguments.rows, arguments.times),
+        ("RocksDict", theirs, 1, arguments.their_rows, 1),
     ):
-        rows = batches(arguments, count, arguments.rows)
+        rows = batches(arguments, count, size)
         took = [run(arguments, arguments.place, rows) for _ in range(times)]
-        rates.append(count * arguments.rows / statistics.median(took))
-        print(f"{name}: {rates[-1]:,.0f} rows a second ({', '.join(f'{one:.2f}' for one in took)} s, {count} batches)")
+        rates.append(count * size / statistics.median(took))
+        shown = ", ".join(f"{one:.2f}" for one in took)
+        print(f"{name}: {rates[-1]:,.0f} rows a second ({shown} s, {count} batches of {size:,} rows)", flush=True)
     print(f"Forebay takes {rates[0] / rates[1]:.1f} times as many")
 
 

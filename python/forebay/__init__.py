@@ -43,6 +43,7 @@ from forebay._errors import (
 )
 from forebay._forebay import (
     Aggregator,
+    AggregatorSnapshot,
     Backups,
     Batch,
     BatchIterator,
@@ -122,6 +123,7 @@ def __dir__() -> _list[str]:
 
 __all__ = [
     "Aggregator",
+    "AggregatorSnapshot",
     "Backups",
     "Batch",
     "BatchIterator",

@@ -99,6 +99,7 @@ class _AggregatorOptions(TypedDict, total=False):
 
 __all__ = [
     "Aggregator",
+    "AggregatorSnapshot",
     "Backups",
     "Batch",
     "BatchIterator",
@@ -682,6 +683,13 @@ class Aggregator:
         """All groups with their answers."""
     def states(self) -> Rows:
         """All groups with their states, for ``merge`` here or on another machine."""
+    def by(self, *columns: str, memory: int | str | None = None, spill: _Path | None = None) -> Aggregator:
+        """Groups by some of the columns of the key, or by none, as of now, in memory: for roll-ups and cubes.
+
+        They are an aggregator of their own, made of the states that are here, so every function is right, also one of
+        distinct values. What is added later to either is not added to the other. ``memory`` and ``spill`` are those of
+        ``Aggregator``. Raises Invalid for a column that is not in the key, or comes twice.
+        """
     @property
     def memory_bytes(self) -> int:
         """How many bytes of memory it takes now."""
@@ -737,7 +745,47 @@ class StoredAggregator:
         """All groups with their answers."""
     def states(self) -> Rows:
         """All groups with their states, for ``merge`` here or on another machine."""
+    def by(self, *columns: str, memory: int | str | None = None, spill: _Path | None = None) -> Aggregator:
+        """Groups by some of the columns of the key, or by none, as of now, in memory: for roll-ups and cubes.
+
+        They are an aggregator of their own, made of the states that are here, so every function is right, also one of
+        distinct values. What is added later to either is not added to the other. ``memory`` and ``spill`` are those of
+        ``Aggregator``. Raises Invalid for a column that is not in the key, or comes twice.
+        """
+    def at(self, snapshot: Snapshot) -> AggregatorSnapshot:
+        """The groups as they were when a snapshot was taken, also a savepoint's (``Database.open_savepoint``).
+
+        Raises NotFound where the aggregator was not there, and Invalid where nothing was added to this one yet.
+        """
     def finalize(self) -> None:
         """Merges all there is to one state a group: the least space, and the fewest reads."""
     def _repr_html_(self) -> str | None:
         """What notebooks show, tables with a picture of their trees; None of what is closed. Reads nothing from files."""
+
+@final
+class AggregatorSnapshot:
+    """Groups as they were when a snapshot was taken: ``StoredAggregator.at`` gives them.
+
+    They hold what the snapshot holds, also once that is closed. They are read as those of ``StoredAggregator``.
+    """
+
+    @property
+    def metadata(self) -> bytes | None:
+        """The bytes that came with the last commit there was."""
+    def get(self, *key: Any, **named: Any) -> dict[str, Any] | None:
+        """The answers of one group by their names, or None. The key's values come in order, or by their names."""
+    def get_many(self, keys: _Arrow) -> Rows:
+        """The answers of groups, a row for each row of ``keys``, in their order; null where there was no such group."""
+    def top(self, name: str, count: int = 10) -> Rows:
+        """The groups with the greatest answers under a name, the greatest first. Walks all groups."""
+    def result(self) -> Rows:
+        """All groups with their answers."""
+    def states(self) -> Rows:
+        """All groups with their states, for ``merge`` here or on another machine."""
+    def by(self, *columns: str, memory: int | str | None = None, spill: _Path | None = None) -> Aggregator:
+        """Groups by some of the columns of the key, or by none, in memory: for roll-ups and cubes.
+
+        They are an aggregator of their own, made of the states that are here, so every function is right, also one of
+        distinct values. What is added later to either is not added to the other. ``memory`` and ``spill`` are those of
+        ``Aggregator``. Raises Invalid for a column that is not in the key, or comes twice.
+        """

@@ -464,3 +464,62 @@ def test_an_error_with_a_zero_byte_comes_through_a_stream(db: fb.Database) -> No
     again.update(pa.table({"k": ["a\0b"]}))
     with pytest.raises(Exception, match="a.*b"):
         pa.table(groups.result())
+
+
+@pytest.mark.parametrize("where", ["memory", "stored", "snapshot"])
+def test_groups_by_fewer_columns(where: str, rng: random.Random, db: fb.Database, place: Path) -> None:
+    table = rows(rng, 2000)
+    key, aggs = ["s", "day", "b"], {"n": fb.count(), "t": fb.sum("i"), "u": fb.distinct("large"), "hi": fb.max("f")}
+    query = {"n": "count(*)", "t": "sum(i)", "u": "count(distinct large)", "hi": "max(f)"}
+    groups: fb.Aggregator | fb.StoredAggregator | fb.AggregatorSnapshot
+    if where == "memory":
+        groups = fb.Aggregator(key=key, aggs=aggs)
+        groups.update(table)
+    else:
+        stored = db.aggregator("g", key=key, aggs=aggs)
+        stored.update(table)
+        groups = stored
+    if where == "snapshot":
+        groups = stored.at(db.snapshot())
+        stored.update(table)
+    functions = {name: (text, query[name]) for name, text in aggs.items()}
+    for columns in ([], ["day"], ["b", "s"], key):
+        coarse = groups.by(*columns, memory="64MB", spill=place)
+        expected = by_key(asked_of_duckdb(table, columns, functions), len(columns))
+        assert by_key(pa.table(coarse.result()), len(columns)) == expected
+        if not columns:
+            whole = coarse.get()
+            assert whole is not None and whole["n"] == 2000
+            assert pa.table(coarse.by().result()).num_rows == 1
+        # It is an aggregator of its own.
+        coarse.update(table)
+        assert sum(pa.table(coarse.result())["n"].to_pylist()) == 4000
+    assert sum(pa.table(groups.result())["n"].to_pylist()) == 2000
+    for wrong in (["i"], ["s", "s"]):
+        with pytest.raises(fb.Invalid, match="groups are by .*each once"):
+            groups.by(*wrong)
+
+
+def test_groups_of_a_moment(db: fb.Database) -> None:
+    groups = db.aggregator("g", key="k", aggs={"n": fb.count()})
+    early = db.snapshot()
+    with pytest.raises(fb.Invalid, match="nothing was added"):
+        groups.at(early)
+    groups.commit(pa.table({"k": [1, 2, 1]}), metadata=b"3")
+    with pytest.raises(fb.NotFound):
+        groups.at(early)
+    db.savepoint("monday")
+    with db.snapshot() as snapshot:
+        before = groups.at(snapshot)
+    result = before.result()
+    groups.commit(pa.table({"k": [1, 3]}), metadata=b"5")
+    db.flush()
+    for moment in (before, groups.at(db.open_savepoint("monday"))):
+        assert moment.get(1) == {"n": 2} == moment.get(k=1) and moment.get(3) is None
+        assert moment.metadata == b"3"
+        assert pa.table(moment.get_many(pa.table({"k": [3, 2]})))["n"].to_pylist() == [None, 1]
+        assert pa.table(moment.top("n", 1)).to_pydict() == {"k": [1], "n": [2]}
+        assert pa.table(moment.states()).num_rows == 2 == pa.table(moment.result()).num_rows
+    assert groups.get(1) == {"n": 3} and groups.metadata == b"5"
+    del before
+    assert pa.table(result).num_rows == 2, "rows hold what they need"

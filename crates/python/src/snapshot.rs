@@ -42,9 +42,9 @@ impl Snapshot {
 #[pymethods]
 impl Snapshot {
     /// Lets go of what it holds.
-    fn close(&self) -> Outcome<()> {
+    fn close(&self, py: Python<'_>) -> Outcome<()> {
         let taken = self.0.get()?.snapshot.lock().take();
-        drop(taken);
+        py.detach(|| drop(taken));
         Ok(())
     }
 
@@ -54,11 +54,12 @@ impl Snapshot {
 
     fn __exit__(
         &self,
+        py: Python<'_>,
         _kind: &Bound<'_, PyAny>,
         _error: &Bound<'_, PyAny>,
         _trace: &Bound<'_, PyAny>,
     ) -> Outcome<()> {
-        self.close()
+        self.close(py)
     }
 
     /// The tables that there were, and their layouts.

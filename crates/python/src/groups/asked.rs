@@ -92,6 +92,19 @@ impl Asked {
         Ok(Self::new(keys, named, own)?)
     }
 
+    /// The same functions of groups by fewer columns.
+    pub(super) fn coarser(&self, keys: Vec<String>) -> Result<Self> {
+        for (at, key) in keys.iter().enumerate() {
+            if !self.keys.contains(key) || keys[..at].contains(key) {
+                return Err(Error::invalid(format!(
+                    "groups are by {:?}; name some of these columns, each once, and not `{key}`",
+                    self.keys
+                )));
+            }
+        }
+        Ok(Self { keys, ..self.clone() })
+    }
+
     /// The functions that are written in Python.
     pub(super) fn own(&self) -> &[Arc<Own>] {
         &self.own
@@ -152,6 +165,13 @@ impl Asked {
             "these are groups by {keys:?} with {functions:?}, where those by {:?} with {:?} are asked for",
             self.keys, self.functions
         )))
+    }
+
+    /// What groups by these columns are, of the states of groups by more.
+    pub(super) fn partial_of_states(&self, finer: &PartialSchema) -> Result<PartialSchema> {
+        let keys = self.keys.iter().filter_map(|key| finer.keys().iter().find(|field| field.name() == key));
+        let fields = keys.chain(finer.states()).cloned().collect::<Vec<_>>();
+        PartialSchema::of_own(&Schema::new(fields), &self.own_functions())
     }
 
     /// What answers look like: the columns of the key, and one for each name.

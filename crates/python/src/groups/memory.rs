@@ -123,7 +123,54 @@ impl Grouped for RecordBatchAggregator {
     }
 }
 
+/// Groups that there are none of yet.
+fn begin(
+    py: Python<'_>,
+    asked: Asked,
+    memory: Option<&Bound<'_, PyAny>>,
+    spill: Option<PathBuf>,
+    threads: usize,
+) -> Outcome<Arc<Groups>> {
+    let threads = threads.clamp(1, THREADS_MAX);
+    let mut options = AggregatorOptions::default().threads(threads).adders(threads);
+    if let Some(memory) = memory {
+        let bytes = size("memory", memory)?;
+        options = options.memory_limit(usize::try_from(bytes).unwrap_or(usize::MAX));
+    }
+    let spill = spill.map(|place| {
+        let number = SPILLS.fetch_add(1, Ordering::Relaxed);
+        place.join(format!("forebay-groups-{}-{number}", std::process::id()))
+    });
+    if let Some(spill) = &spill {
+        options = options.spill_to(GroupFiles::new(spill));
+    }
+    let made = RwLock::new(Made::NotYet);
+    let groups = Arc::new(Groups { asked: Arc::new(asked), options, threads, spill, made });
+    register(py, &groups);
+    Ok(groups)
+}
+
 impl Aggregator {
+    /// Groups by fewer columns, of the states of others.
+    pub(super) fn coarser(
+        py: Python<'_>,
+        view: &View,
+        columns: Vec<String>,
+        memory: Option<&Bound<'_, PyAny>>,
+        spill: Option<PathBuf>,
+    ) -> Outcome<Self> {
+        let groups = begin(py, view.asked.coarser(columns)?, memory, spill, 1)?;
+        let schema = py.detach(|| groups.asked.partial_of_states(view.groups.schema()))?;
+        let here =
+            py.detach(|| groups.begun(|| RecordBatchAggregator::of_schema(schema, groups.options.clone())))?;
+        let mut states = py.detach(|| view.groups.batches(Wanted::States))?;
+        while let Some(batch) = py.detach(|| states.next()).transpose()? {
+            py.detach(|| here.add_partials(&batch))?;
+            py.check_signals()?;
+        }
+        Ok(Self(Home::new(groups)))
+    }
+
     fn view(&self, py: Python<'_>) -> Outcome<View> {
         let groups = self.0.get()?;
         groups.asked.raise_failed()?;
@@ -147,26 +194,11 @@ impl Aggregator {
         threads: usize,
         schema: Option<&Bound<'_, PyAny>>,
     ) -> Outcome<Self> {
-        let threads = threads.clamp(1, THREADS_MAX);
-        let mut options = AggregatorOptions::default().threads(threads).adders(threads);
-        if let Some(memory) = memory {
-            let bytes = size("memory", memory)?;
-            options = options.memory_limit(usize::try_from(bytes).unwrap_or(usize::MAX));
-        }
-        let spill = spill.map(|place| {
-            let number = SPILLS.fetch_add(1, Ordering::Relaxed);
-            place.join(format!("forebay-groups-{}-{number}", std::process::id()))
-        });
-        if let Some(spill) = &spill {
-            options = options.spill_to(GroupFiles::new(spill));
-        }
-        let asked = Arc::new(Asked::of(key, aggs)?);
-        let groups = Arc::new(Groups { asked, options, threads, spill, made: RwLock::new(Made::NotYet) });
+        let groups = begin(py, Asked::of(key, aggs)?, memory, spill, threads)?;
         if let Some(given) = schema {
             let schema = self::schema(given)?;
             py.detach(|| groups.of_rows(&schema))?;
         }
-        register(py, &groups);
         Ok(Self(Home::new(groups)))
     }
 
@@ -233,6 +265,22 @@ impl Aggregator {
     /// All groups with their states, for ``merge`` here or on another machine.
     fn states(&self, py: Python<'_>) -> Outcome<Rows> {
         Ok(self.view(py)?.states())
+    }
+
+    /// Groups by some of the columns of the key, or by none, as of now, in memory: for roll-ups and cubes.
+    ///
+    /// They are an aggregator of their own, made of the states that are here, so every function is right, also one of
+    /// distinct values. What is added later to either is not added to the other. ``memory`` and ``spill`` are those of
+    /// ``Aggregator``. Raises Invalid for a column that is not in the key, or comes twice.
+    #[pyo3(signature = (*columns, memory=None, spill=None))]
+    fn by(
+        &self,
+        py: Python<'_>,
+        columns: Vec<String>,
+        memory: Option<&Bound<'_, PyAny>>,
+        spill: Option<PathBuf>,
+    ) -> Outcome<Self> {
+        Self::coarser(py, &self.view(py)?, columns, memory, spill)
     }
 
     /// How many bytes of memory it takes now.

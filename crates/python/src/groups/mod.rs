@@ -8,6 +8,7 @@ mod held;
 mod kept;
 mod memory;
 mod own;
+mod pinned;
 mod read;
 mod scalars;
 mod stored;
@@ -17,6 +18,7 @@ mod values;
 use pyo3::prelude::*;
 
 pub(crate) use memory::Aggregator;
+pub(crate) use pinned::AggregatorSnapshot;
 pub(crate) use stored::StoredAggregator;
 
 /// The word that stands for a column's name in a function's text.

@@ -1,5 +1,7 @@
 //! [`StoredAggregator`]: groups that a database keeps.
 
+use std::path::PathBuf;
+
 use forebay::{Batch, Durability};
 use forebay_aggregate::arrow::PartialSchema;
 use forebay_env::sync::{Arc, RwLock};
@@ -9,6 +11,8 @@ use pyo3::types::{PyBytes, PyDict, PyTuple};
 use super::asked::Asked;
 use super::held::{Held, Stored, put_states};
 use super::kept;
+use super::memory::Aggregator;
+use super::pinned::AggregatorSnapshot;
 use super::read::View;
 use crate::bytes::Bytes;
 use crate::columns::{batches, for_each, schema};
@@ -17,6 +21,7 @@ use crate::failure::{Failure, Outcome};
 use crate::home::Home;
 use crate::options::{Text, durability};
 use crate::rows::Rows;
+use crate::snapshot::Snapshot;
 
 /// States that gather before they are written take about so much; what is written by one commit no more than that.
 const PENDING_BYTES: usize = 16 << 20;
@@ -238,6 +243,29 @@ impl StoredAggregator {
     /// All groups with their states, for ``merge`` here or on another machine.
     fn states(&self, py: Python<'_>) -> Outcome<Rows> {
         Ok(self.view(py)?.states())
+    }
+
+    /// Groups by some of the columns of the key, or by none, as of now, in memory: for roll-ups and cubes.
+    ///
+    /// They are an aggregator of their own, made of the states that are here, so every function is right, also one of
+    /// distinct values. What is added later to either is not added to the other. ``memory`` and ``spill`` are those of
+    /// ``Aggregator``. Raises Invalid for a column that is not in the key, or comes twice.
+    #[pyo3(signature = (*columns, memory=None, spill=None))]
+    fn by(
+        &self,
+        py: Python<'_>,
+        columns: Vec<String>,
+        memory: Option<&Bound<'_, PyAny>>,
+        spill: Option<PathBuf>,
+    ) -> Outcome<Aggregator> {
+        Aggregator::coarser(py, &self.view(py)?, columns, memory, spill)
+    }
+
+    /// The groups as they were when a snapshot was taken, also a savepoint's (``Database.open_savepoint``).
+    ///
+    /// Raises NotFound where the aggregator was not there, and Invalid where nothing was added to this one yet.
+    fn at(&self, py: Python<'_>, snapshot: &Bound<'_, Snapshot>) -> Outcome<AggregatorSnapshot> {
+        AggregatorSnapshot::new(py, self.view(py)?.asked, self.held()?, snapshot.get().held()?)
     }
 
     /// Merges all there is to one state a group: the least space, and the fewest reads.

@@ -8,8 +8,9 @@ use forebay_base::wire::u32_at;
 use forebay_base::{Error, Result};
 use zeroize::Zeroizing;
 
-use super::blocks::Header;
-use super::cipher::{Cipher, Nonces, Randomness};
+use super::blocks::{Header, Version};
+use super::cipher::{BlockCipher, Cipher, Nonces, Randomness, derived};
+use super::gcm::Gcm;
 use super::keys::{Key, KeyProvider};
 use super::{KEY_BYTES, NAME_BYTES_MAX, NONCE_BYTES, TAG_BYTES, TRAILER_BYTES, WRAPPED_BYTES, WrappedKey};
 use crate::Env;
@@ -17,7 +18,9 @@ use crate::sync::{Arc, RwLock};
 
 /// What keys are derived for.
 const FRAMES: &[u8] = b"forebay frames 1";
-const BLOCKS: &[u8] = b"forebay blocks 1";
+const SIV_BLOCKS: &[u8] = b"forebay blocks 1";
+const GCM_BLOCKS: &[u8] = b"forebay blocks 2";
+
 struct DataKey {
     key: Key,
     frames: Cipher,
@@ -25,8 +28,16 @@ struct DataKey {
 
 impl DataKey {
     fn new(key: Key) -> Result<Arc<Self>> {
-        let frames = Cipher::derived(&key, &[], FRAMES)?;
+        let frames = Cipher::new(&derived(&key, &[], FRAMES)?);
         Ok(Arc::new(Self { key, frames }))
+    }
+
+    fn of_file(&self, header: &Header) -> Result<BlockCipher> {
+        let key = |purpose| derived(&self.key, &header.salt, purpose);
+        Ok(match header.version {
+            Version::Siv => BlockCipher::Siv(Box::new(Cipher::new(&key(SIV_BLOCKS)?))),
+            Version::Gcm => BlockCipher::Gcm(Gcm::new(&key(GCM_BLOCKS)?)),
+        })
     }
 
     fn encrypt(
@@ -234,17 +245,17 @@ impl DataKeys {
     }
 
     /// A header for a file that is to be made, and what its blocks are encrypted by.
-    pub(super) fn for_file(&self) -> Result<(Header, Cipher)> {
+    pub(super) fn for_file(&self) -> Result<(Header, BlockCipher)> {
         let (number, key) = self.newest_key()?;
-        let header = Header { key: number, salt: *self.randomness.bytes()? };
-        let cipher = Cipher::derived(&key.key, &header.salt, BLOCKS)?;
+        let header = Header { version: Version::Gcm, key: number, salt: *self.randomness.bytes()? };
+        let cipher = key.of_file(&header)?;
         Ok((header, cipher))
     }
 
     /// What blocks are encrypted by in a file with this header; `None` where there is no such key.
-    pub(super) fn of_file(&self, header: &Header) -> Result<Option<Cipher>> {
+    pub(super) fn of_file(&self, header: &Header) -> Result<Option<BlockCipher>> {
         let key = self.get(header.key)?;
-        key.map(|key| Cipher::derived(&key.key, &header.salt, BLOCKS)).transpose()
+        key.map(|key| key.of_file(header)).transpose()
     }
 
     pub(super) fn nonce(&self) -> [u8; NONCE_BYTES] {

@@ -1,5 +1,5 @@
-//! Encryption at rest: what of a database is in files only as ciphertext, by AES-256-GCM-SIV. See
-//! `docs/internals/encryption.md`.
+//! Encryption at rest: what of a database is in files only as ciphertext, by AES-256-GCM in blocks of records, and by
+//! AES-256-GCM-SIV else. See `docs/internals/encryption.md`.
 //!
 //! - A [`KeyProvider`] has keys of the user's. By them nothing is encrypted but data keys.
 //! - [`DataKeys`] are a database's own. By them frames of log and manifest are encrypted, and so are files of records,
@@ -23,6 +23,8 @@ mod data_keys;
 mod file;
 #[cfg(feature = "encryption")]
 mod fs;
+#[cfg(feature = "encryption")]
+mod gcm;
 #[cfg(feature = "encryption")]
 mod key_in_file;
 #[cfg(feature = "encryption")]

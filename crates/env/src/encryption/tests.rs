@@ -8,6 +8,7 @@ use forebay_base::Result;
 use forebay_base::limits::BLOCK_BYTES;
 
 use super::blocks::{COPY_BYTES, HEADER_BYTES, STORED_BYTES, shown_bytes, stored_bytes};
+use super::gcm::Gcm;
 use super::{Damage, DataKeys, EncryptedFs, Key, KeyProvider, OneKey, WrappedKey};
 use crate::fs::{Access, FileSystem, MemoryFs, ReadRequest};
 use crate::sync::Arc;
@@ -188,6 +189,32 @@ fn reads_done_together_are_reads() {
             }
         }
         assert_eq!(refused > 0, is_damaged);
+    }
+}
+
+/// Whatever the processor has, the bytes are the same, and each reads what the other has written.
+#[test]
+fn both_ways_of_a_cipher_make_the_same_bytes() {
+    let mut rng = Rng::new(16);
+    for round in 0..300 {
+        let key = Key::new(random(&mut rng, 32).try_into().unwrap());
+        let (fast, portable) = (Gcm::new(&key), Gcm::portable(&key));
+        let length = 1 + if round % 3 == 0 { 4095 } else { rng.index(BLOCK_BYTES) };
+        let text = random(&mut rng, length);
+        let (nonce, place) = ([round as u8; 12], rng.next_u64().to_le_bytes());
+        let (mut one, mut other) = (text.clone(), text.clone());
+        let tags = [fast.encrypt(nonce, &place, &mut one), portable.encrypt(nonce, &place, &mut other)];
+        let [tag, same] = tags.map(Result::unwrap);
+        assert!(one == other && tag == same && one != text, "round {round}");
+        assert!(portable.decrypt(nonce, &place, &mut one, tag) && one == text, "round {round}");
+        let at = rng.index(length);
+        for cipher in [&fast, &portable] {
+            let mut changed = other.clone();
+            changed[at] ^= 1;
+            assert!(!cipher.decrypt(nonce, &place, &mut changed, tag), "round {round}");
+            assert!(!cipher.decrypt(nonce, b"elsewhere", &mut other.clone(), tag), "round {round}");
+        }
+        assert!(fast.decrypt(nonce, &place, &mut other, tag) && other == text, "round {round}");
     }
 }
 

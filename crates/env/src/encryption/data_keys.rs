@@ -12,7 +12,9 @@ use super::blocks::{Header, Version};
 use super::cipher::{BlockCipher, Cipher, Nonces, Randomness, derived};
 use super::gcm::Gcm;
 use super::keys::{Key, KeyProvider};
-use super::{KEY_BYTES, NAME_BYTES_MAX, NONCE_BYTES, TAG_BYTES, TRAILER_BYTES, WRAPPED_BYTES, WrappedKey};
+use super::{
+    KEY_BYTES, NAME_BYTES_MAX, NONCE_BYTES, TAG_BYTES, TRAILER_BYTES, WRAPPED_BYTES, WrappedKey, WrappedKeys,
+};
 use crate::Env;
 use crate::sync::{Arc, RwLock};
 
@@ -66,7 +68,7 @@ fn parts(trailer: &[u8]) -> Option<(u32, [u8; NONCE_BYTES], [u8; TAG_BYTES])> {
 }
 
 /// Reads the keys as they stand in the file by now.
-pub type Reload = Box<dyn Fn() -> Result<Vec<WrappedKey>> + Send + Sync>;
+pub type Reload = Box<dyn Fn() -> Result<WrappedKeys> + Send + Sync>;
 
 /// See the module.
 pub struct DataKeys {
@@ -104,17 +106,17 @@ impl DataKeys {
     /// file is read again, once there is something by a key that is not known.
     pub fn unwrap(
         env: &Env,
-        wrapped: &[WrappedKey],
+        wrapped: &WrappedKeys,
         provider: &Arc<dyn KeyProvider>,
         reload: Option<Reload>,
     ) -> Result<Arc<Self>> {
         let (mut ring, mut providers) = (Ring::default(), BTreeMap::new());
-        for one in wrapped {
+        for one in &wrapped.keys {
             let by = match providers.entry(&one.name) {
                 Entry::Occupied(known) => known.into_mut(),
                 Entry::Vacant(new) => new.insert(Cipher::new(&provider.key(&one.name)?)),
             };
-            ring.keys.insert(one.number, unwrap(one, by)?);
+            ring.keys.insert(one.number, unwrap(one, &wrapped.vouched, by)?);
             ring.newest = ring.newest.max(one.number);
             ring.drawn = ring.newest;
         }
@@ -125,8 +127,8 @@ impl DataKeys {
         Ok(Arc::new(Self { beside, ..Self::of(env, ring)? }))
     }
 
-    /// All of them, encrypted by the key that is the provider's current one.
-    pub fn wrap(&self, provider: &dyn KeyProvider) -> Result<Vec<WrappedKey>> {
+    /// All of them, encrypted by the key that is the provider's current one; their tags vouch for more, too.
+    pub fn wrap(&self, provider: &dyn KeyProvider, vouched: &[u8]) -> Result<WrappedKeys> {
         let name = provider.current()?;
         if name.len() > NAME_BYTES_MAX {
             return Err(Error::invalid(format!(
@@ -139,11 +141,12 @@ impl DataKeys {
         let wrap = |(&number, data_key): (&u32, &Arc<DataKey>)| {
             let (nonce, mut bytes) = (self.nonces.next(), [0; WRAPPED_BYTES]);
             bytes[..KEY_BYTES].copy_from_slice(data_key.key.bytes());
-            let tag = by.encrypt(nonce, &number.to_le_bytes(), &mut bytes[..KEY_BYTES])?;
+            let tag = by.encrypt(nonce, &place_of(number, vouched), &mut bytes[..KEY_BYTES])?;
             bytes[KEY_BYTES..].copy_from_slice(&tag);
             Ok(WrappedKey { number, name: name.clone(), nonce, bytes })
         };
-        ring.keys.iter().map(wrap).collect()
+        let keys = ring.keys.iter().map(wrap).collect::<Result<_>>()?;
+        Ok(WrappedKeys { keys, vouched: vouched.to_vec() })
     }
 
     /// Draws a key, by which nothing is encrypted before it [begins](Self::begin): it must be in a file, durably.
@@ -186,8 +189,9 @@ impl DataKeys {
     fn get(&self, number: u32) -> Result<Option<Arc<DataKey>>> {
         let known = self.ring.read().keys.get(&number).cloned();
         let (None, Some((reload, provider))) = (&known, &self.beside) else { return Ok(known) };
-        let Some(wrapped) = reload()?.into_iter().find(|one| one.number == number) else { return Ok(None) };
-        let key = unwrap(&wrapped, &Cipher::new(&provider.key(&wrapped.name)?))?;
+        let file = reload()?;
+        let Some(wrapped) = file.keys.iter().find(|one| one.number == number) else { return Ok(None) };
+        let key = unwrap(wrapped, &file.vouched, &Cipher::new(&provider.key(&wrapped.name)?))?;
         self.ring.write().keys.insert(number, Arc::clone(&key));
         Ok(Some(key))
     }
@@ -263,14 +267,20 @@ impl DataKeys {
     }
 }
 
-fn unwrap(wrapped: &WrappedKey, by: &Cipher) -> Result<Arc<DataKey>> {
+/// What the tag of a data key vouches for.
+fn place_of(number: u32, vouched: &[u8]) -> Vec<u8> {
+    [&number.to_le_bytes(), vouched].concat()
+}
+
+fn unwrap(wrapped: &WrappedKey, vouched: &[u8], by: &Cipher) -> Result<Arc<DataKey>> {
     let WrappedKey { number, name, nonce, bytes: wrapped } = wrapped;
     let (mut bytes, mut tag) = (Zeroizing::new([0; KEY_BYTES]), [0; TAG_BYTES]);
     bytes.copy_from_slice(&wrapped[..KEY_BYTES]);
     tag.copy_from_slice(&wrapped[KEY_BYTES..]);
-    if !by.decrypt(*nonce, &number.to_le_bytes(), &mut *bytes, tag) {
+    if !by.decrypt(*nonce, &place_of(*number, vouched), &mut *bytes, tag) {
         return Err(Error::invalid(format!(
-            "the provider's key `{name}` is not the one by which data key {number} was encrypted; give that one"
+            "the provider's key `{name}` is not the one by which data key {number} was encrypted; give that one, or, \
+             if it is, put back FOREBAY.keys from a copy: it was changed"
         )));
     }
     DataKey::new(Key::new(*bytes))

@@ -72,4 +72,13 @@ pub struct WrappedKey {
     pub bytes: [u8; WRAPPED_BYTES],
 }
 
+/// Data keys as they stand in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WrappedKeys {
+    /// The oldest first.
+    pub keys: Vec<WrappedKey>,
+    /// What the tag of each vouches for besides its number. In files of older builds nothing.
+    pub vouched: Vec<u8>,
+}
+
 const _: () = assert!(TRAILER_BYTES.is_multiple_of(8), "frames begin at multiples of eight");

@@ -3,6 +3,7 @@
 mod adversary;
 mod beside;
 mod lost;
+mod superblock;
 
 use std::path::Path;
 use std::sync::Arc;

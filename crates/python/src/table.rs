@@ -329,10 +329,12 @@ impl Table {
         Ok(py.detach(|| table.count())?)
     }
 
-    /// Merges all there is: the least space, and the fewest reads. Rewrites the table.
-    fn compact(&self, py: Python<'_>) -> Outcome<()> {
+    /// Merges all there is: the least space, and the fewest reads. With `rewrite` also what is merged already is written
+    /// anew, by the options and the data key of now.
+    #[pyo3(signature = (*, rewrite=false))]
+    fn compact(&self, py: Python<'_>, rewrite: bool) -> Outcome<()> {
         let table = self.table()?;
-        Ok(py.detach(|| table.compact())?)
+        Ok(py.detach(|| if rewrite { table.rewrite(forebay::Rewrite::All) } else { table.compact() })?)
     }
 
     fn __repr__(&self) -> Outcome<String> {

@@ -86,6 +86,10 @@ mod without {
             match *self {}
         }
 
+        pub(crate) fn newest(&self) -> u32 {
+            match *self {}
+        }
+
         pub(crate) fn encrypt_answer(&self, _: Vec<u8>) -> Result<Vec<u8>> {
             match *self {}
         }
@@ -187,6 +191,11 @@ mod with {
                 return Ok(());
             }
             self.wrap(fs, dir).or_else(|error| if error.is_no_space() { Ok(()) } else { Err(error) })
+        }
+
+        /// The number of the newest data key.
+        pub(crate) fn newest(&self) -> u32 {
+            self.keys.newest()
         }
 
         /// Encrypts the data keys by the provider's current key.

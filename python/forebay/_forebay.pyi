@@ -383,8 +383,9 @@ class Table:
         """Lets a key never expire. Returns whether it is there."""
     def count(self) -> int:
         """How many keys there are. Walks the table, and remembers the number while the table does not change."""
-    def compact(self) -> None:
-        """Merges all there is: the least space, and the fewest reads. Rewrites the table."""
+    def compact(self, *, rewrite: bool = False) -> None:
+        """Merges all there is: the least space, and the fewest reads. With `rewrite` also what is merged already is
+        written anew, by the options and the data key of now."""
     def stats(self) -> dict[str, Any]:
         """What ``Database.stats`` tells of this table: its layout, its levels, and the space it takes, in bytes. Reads
         nothing."""

@@ -207,6 +207,8 @@ char *forebay_table_layout(forebay_table *table, forebay_error **error);
 bool forebay_table_set_layout(forebay_table *table, const char *layout, forebay_error **error);
 /* Merges all of it, or what lies from one key on up to another; NULL with 0 bytes is no bound. A range in key order only. */
 bool forebay_table_compact(forebay_table *table, forebay_error **error);
+/* Merges all, and writes anew what is merged already: "all", or what is encrypted by "older-keys". */
+bool forebay_table_rewrite(forebay_table *table, const char *what, forebay_error **error);
 bool forebay_table_compact_range(forebay_table *table, const void *from, size_t from_bytes, const void *to,
                                  size_t to_bytes, forebay_error **error);
 /* How many keys there are, exactly: it walks the table. snapshot may be NULL. */

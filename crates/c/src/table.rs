@@ -85,6 +85,10 @@ fallible! { ErrorOut<'_>;
         table.as_ref().compact().map(|()| true)
     }
 
+    fn forebay_table_rewrite(table: &Table, what: &str) -> bool {
+        table.as_ref().rewrite(what.parse()?).map(|()| true)
+    }
+
     fn forebay_table_compact_range(
         table: &Table,
         from: Option<&[u8]> [from_bytes],

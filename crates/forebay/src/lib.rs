@@ -61,7 +61,7 @@ pub use api::{
     Aggregating, Aggregator, AggregatorScan, AggregatorSnapshot, Applied, Backup, Backups, Batch,
     ChangeServer, Cube, CubeBatch, CubeBuilder, CubeScan, CubeSnapshot, Database, Description, Expired,
     Follower, GroupFiles, KeyBounds, MergeRule, OrderedTable, Period, ReaderStats, Rescue, RescueReport,
-    RescuedTable, Scan, Scanned, Snapshot, Stats, StreamEnd, Table, TableBuilder, TableDescription,
+    RescuedTable, Rewrite, Scan, Scanned, Snapshot, Stats, StreamEnd, Table, TableBuilder, TableDescription,
     TableStats, Taken, Tiers, Transaction, Until, ValueStats, Windows, WindowsBatch, WindowsBuilder,
     WindowsScan, WindowsSnapshot,
 };

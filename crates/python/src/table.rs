@@ -358,8 +358,10 @@ impl Table {
         plain(py, &described)
     }
 
-    /// Merges all there is: the least space, and the fewest reads. Rewrites the table.
-    fn compact(&self, py: Python<'_>) -> Outcome<()> {
+    /// Merges all there is: the least space, and the fewest reads. With `rewrite` also what is merged already is written
+    /// anew, by the options and the data key of now.
+    #[pyo3(signature = (*, rewrite=false))]
+    fn compact(&self, py: Python<'_>, rewrite: bool) -> Outcome<()> {
         let held = self.home.get()?;
         let (table, open) = (held.handle.as_ref(), Arc::clone(&held.open));
         let (before, all) = held.open.with(py, |db| {
@@ -376,6 +378,6 @@ impl Table {
             bytes.unwrap_or(before).saturating_sub(before)
         };
         let _progress = Progress::watched(py, "compact", "B", all, Box::new(gone_through));
-        Ok(py.detach(|| table.compact())?)
+        Ok(py.detach(|| if rewrite { table.rewrite(forebay::Rewrite::All) } else { table.compact() })?)
     }
 }

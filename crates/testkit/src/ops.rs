@@ -2,7 +2,7 @@
 
 use std::ops::{Bound, Range};
 
-use forebay::{Codec, Durability, Layout, PrefixFilter};
+use forebay::{Codec, Durability, Layout, PrefixFilter, Rewrite};
 
 use crate::{Change, Step};
 
@@ -50,6 +50,8 @@ pub enum Op {
     WaitUntilIdle,
     /// Merges a table's leaves.
     Compact(usize),
+    /// Compacts a table, and writes anew what it had.
+    Rewrite(usize, Rewrite),
     /// Merges what lies in a range of a table that keeps its keys in order, and all of another.
     CompactRange(usize, (Bound<Vec<u8>>, Bound<Vec<u8>>)),
     /// Gives the table that keeps its keys in order another layout.

@@ -4,7 +4,7 @@ mod opening;
 
 use std::ops::Bound;
 
-use forebay::{Aggregator, Batch, Cursor, Database, Layout, OrderedTable, Result, Snapshot, Table};
+use forebay::{Aggregator, Batch, Cursor, Database, Layout, OrderedTable, Result, Rewrite, Snapshot, Table};
 
 use crate::check::borrowed;
 use crate::config::ASIDE;
@@ -169,6 +169,15 @@ impl Tables {
         match &self.tables[table] {
             Handle::Hashed(table) => table.compact(),
             Handle::Ordered(table) => table.compact(),
+            Handle::States(aggregator) => aggregator.finalize(),
+        }
+    }
+
+    /// The same, and writes anew what it had; groups are merged.
+    pub fn rewrite(&self, table: usize, what: Rewrite) -> Result<()> {
+        match &self.tables[table] {
+            Handle::Hashed(table) => table.rewrite(what),
+            Handle::Ordered(table) => table.rewrite(what),
             Handle::States(aggregator) => aggregator.finalize(),
         }
     }

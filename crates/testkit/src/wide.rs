@@ -18,6 +18,7 @@ const KEPT_MAX: usize = 3;
 impl Harness {
     pub(crate) fn act_wide(&mut self, op: &Op) -> Result<()> {
         match op {
+            Op::Rewrite(table, what) => self.unless_held(self.tables().rewrite(*table, *what)),
             Op::CompactRange(table, bounds) => self.unless_held(self.tables().compact_range(*table, bounds)),
             Op::Rate(bytes) => match &self.config.pool {
                 Some(pool) => pool.set_background_rate(*bytes),

@@ -44,7 +44,7 @@ pub(crate) fn batch(config: &Config, seed: u64, number: u64) -> Batch {
     loop {
         match generator.draw() {
             Op::Commit(changes, durability) => return Batch { before, changes, durability },
-            op @ (Op::Flush | Op::Compact(_) | Op::CompactRange(..) | Op::Sync)
+            op @ (Op::Flush | Op::Compact(_) | Op::Rewrite(..) | Op::CompactRange(..) | Op::Sync)
                 if before.is_empty() && number.is_multiple_of(7) =>
             {
                 before.push(op);

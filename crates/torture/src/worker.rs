@@ -61,6 +61,7 @@ pub(crate) fn write(
         match op {
             Op::Flush => db.flush()?,
             Op::Compact(table) => tables.compact(*table)?,
+            Op::Rewrite(table, what) => tables.rewrite(*table, *what)?,
             Op::CompactRange(table, bounds) => tables.compact_range(*table, bounds)?,
             _ => db.sync()?,
         }

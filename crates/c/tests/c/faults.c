@@ -62,6 +62,7 @@ static void of_null(const char *path) {
     NULL_IS_REFUSED(forebay_table_layout(NULL, &error), "table");
     NULL_IS_REFUSED(forebay_table_set_layout(NULL, "wb-tree", &error), "table");
     NULL_IS_REFUSED(forebay_table_compact(NULL, &error), "table");
+    NULL_IS_REFUSED(forebay_table_rewrite(NULL, "all", &error), "table");
     NULL_IS_REFUSED(forebay_table_compact_range(NULL, "a", 1, "b", 1, &error), "table");
     NULL_IS_REFUSED(forebay_table_count(NULL, NULL, &number, &error), "table");
     NULL_IS_REFUSED(forebay_db_alter(NULL, "t", NULL, &error), "db");

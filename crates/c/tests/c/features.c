@@ -100,6 +100,7 @@ static void merge_rules(forebay_db *db) {
     has(table, NULL, "k", "a, b, c");
     MUST(forebay_db_flush(db, &error));
     MUST(forebay_table_compact(table, &error));
+    MUST(forebay_table_rewrite(table, "all", &error));
     has(table, NULL, "k", "a, b, c");
     forebay_table_free(table);
 }

@@ -1,7 +1,7 @@
 //! `compact`: all that can be dropped is dropped now.
 
 use clap::Args;
-use forebay::Database;
+use forebay::{Database, Rewrite};
 use serde_json::json;
 
 use crate::args::key_range::{KeyRange, RangeArgs, bounds};
@@ -24,6 +24,10 @@ pub(crate) struct CompactArgs {
     target: DatabaseArgs,
     #[command(flatten)]
     range: RangeArgs,
+    /// Write anew what is merged already, too: by the options of now, and the newest data key. `older-keys`: only what
+    /// is encrypted by an older one
+    #[arg(long, value_name = "WHAT", num_args = 0..=1, require_equals = true, default_missing_value = "all")]
+    rewrite: Option<Rewrite>,
     /// Keys are in hexadecimal
     #[arg(long)]
     hex: bool,
@@ -36,6 +40,11 @@ pub(crate) fn run(args: &CompactArgs, common: &Common) -> Result<(), Failure> {
     if args.target.table.is_none() && !matches!(range, KeyRange::All) {
         return Err(Failure::Usage("--from, --to and --prefix need a TABLE".into()));
     }
+    if args.rewrite.is_some() && !matches!(range, KeyRange::All) {
+        return Err(Failure::Usage(
+            "--rewrite is for whole tables: leave out --from, --to and --prefix".into(),
+        ));
+    }
     let watch = Stopwatch::start();
     let db = open(&args.target.db, common, Access::Write)?;
     let names = match &args.target.table {
@@ -43,7 +52,7 @@ pub(crate) fn run(args: &CompactArgs, common: &Common) -> Result<(), Failure> {
         None => db.tables().into_iter().map(|(name, _)| name).collect(),
     };
     for name in &names {
-        compact(&db, name, &range)?;
+        compact(&db, name, &range, args.rewrite)?;
     }
     let space_amplification = db.stats().space_amplification;
     db.close()?;
@@ -55,8 +64,11 @@ pub(crate) fn run(args: &CompactArgs, common: &Common) -> Result<(), Failure> {
     )
 }
 
-fn compact(db: &Database, name: &str, range: &KeyRange) -> Result<(), Failure> {
+fn compact(db: &Database, name: &str, range: &KeyRange, rewrite: Option<Rewrite>) -> Result<(), Failure> {
     let table = known_table(db, name)?;
+    if let Some(what) = rewrite {
+        return Ok(table.rewrite(what)?);
+    }
     if let KeyRange::All = range {
         return Ok(table.compact()?);
     }

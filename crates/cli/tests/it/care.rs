@@ -116,6 +116,19 @@ fn compaction_keeps_what_is_there() {
     assert_eq!(folder.ok("scan db t"), before);
     assert!(folder.ok("compact db u").contains("u"));
     folder.run("compact db nothing").refused(1, &["nothing"]);
+    let lists = || -> Vec<_> {
+        let entries = std::fs::read_dir(folder.path("db")).unwrap();
+        let paths = entries.map(|entry| entry.unwrap().path());
+        paths.filter(|path| path.extension().is_some_and(|kind| kind == "list")).collect()
+    };
+    let merged = lists();
+    folder.ok("compact db --rewrite=older-keys");
+    assert!(merged.iter().all(|path| path.exists()), "nothing is encrypted by an older key");
+    folder.ok("compact db --rewrite");
+    assert!(!merged.is_empty() && !merged.iter().any(|path| path.exists()), "{merged:?}");
+    assert_eq!(folder.ok("scan db t"), before);
+    folder.run("compact db t --rewrite --prefix 01").refused(2, &["--rewrite"]);
+    folder.run("compact db t --rewrite=some").refused(2, &["older-keys"]);
 }
 
 #[test]

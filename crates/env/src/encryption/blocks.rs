@@ -7,7 +7,7 @@ use forebay_base::checksum::plain;
 use forebay_base::limits::BLOCK_BYTES;
 use forebay_base::wire::u32_at;
 
-use super::cipher::Cipher;
+use super::cipher::BlockCipher;
 use super::{NONCE_BYTES, TAG_BYTES};
 
 /// Bytes of one copy of a header.
@@ -20,13 +20,22 @@ pub(super) const EXTRA_BYTES: usize = 4 + NONCE_BYTES + TAG_BYTES;
 pub(super) const STORED_BYTES: usize = EXTRA_BYTES + BLOCK_BYTES;
 
 const MAGIC: &[u8; 8] = b"FBBLOCK\n";
-const VERSION: u32 = 1;
 const SALT_BYTES: usize = 32;
 
 const _: () = assert!(EXTRA_BYTES == 32 && COPY_BYTES >= 4 + 8 + 4 + 4 + SALT_BYTES);
 
+/// By what the blocks of a file are encrypted, which its header's version tells.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Version {
+    /// AES-256-GCM-SIV: those of older builds, which trees go on with.
+    Siv = 1,
+    /// AES-256-GCM.
+    Gcm = 2,
+}
+
 /// What a file begins with.
 pub(super) struct Header {
+    pub(super) version: Version,
     /// The number of the data key.
     pub(super) key: u32,
     /// What tells the file's own key from that of any other.
@@ -38,7 +47,7 @@ impl Header {
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut bytes = vec![0; COPY_BYTES];
         bytes[4..12].copy_from_slice(MAGIC);
-        bytes[12..16].copy_from_slice(&VERSION.to_le_bytes());
+        bytes[12..16].copy_from_slice(&(self.version as u32).to_le_bytes());
         bytes[16..20].copy_from_slice(&self.key.to_le_bytes());
         bytes[20..20 + SALT_BYTES].copy_from_slice(&self.salt);
         let sum = plain(&bytes[4..]);
@@ -59,13 +68,14 @@ impl Header {
         {
             return Err("no header of an encrypted file stands here".into());
         }
-        match u32_at(bytes, 12) {
-            VERSION => {}
+        let version = match u32_at(bytes, 12) {
+            1 => Version::Siv,
+            2 => Version::Gcm,
             version => return Err(format!("a newer build has encrypted the file: version {version}")),
-        }
+        };
         let mut salt = [0; SALT_BYTES];
         salt.copy_from_slice(&bytes[20..20 + SALT_BYTES]);
-        Ok(Self { key: u32_at(bytes, 16), salt })
+        Ok(Self { version, key: u32_at(bytes, 16), salt })
     }
 }
 
@@ -89,7 +99,7 @@ pub(super) const fn shown_bytes(stored: u64) -> u64 {
 
 /// Appends a block of these bytes.
 pub(super) fn encrypt(
-    cipher: &Cipher,
+    cipher: &BlockCipher,
     nonce: [u8; NONCE_BYTES],
     block: u64,
     text: &[u8],
@@ -107,7 +117,7 @@ pub(super) fn encrypt(
 }
 
 /// The bytes of a block, which are decrypted where they are; `None` where it is not what was written here.
-pub(super) fn decrypt<'b>(cipher: &Cipher, block: u64, stored: &'b mut [u8]) -> Option<&'b mut [u8]> {
+pub(super) fn decrypt<'b>(cipher: &BlockCipher, block: u64, stored: &'b mut [u8]) -> Option<&'b mut [u8]> {
     debug_assert!(stored.len() <= STORED_BYTES, "it is one block");
     let (extra, text) = stored.split_at_mut_checked(EXTRA_BYTES)?;
     let (mut nonce, mut tag) = ([0; NONCE_BYTES], [0; TAG_BYTES]);

@@ -8,16 +8,21 @@ use forebay_base::wire::u32_at;
 use forebay_base::{Error, Result};
 use zeroize::Zeroizing;
 
-use super::blocks::Header;
-use super::cipher::{Cipher, Nonces, Randomness};
+use super::blocks::{Header, Version};
+use super::cipher::{BlockCipher, Cipher, Nonces, Randomness, derived};
+use super::gcm::Gcm;
 use super::keys::{Key, KeyProvider};
-use super::{KEY_BYTES, NAME_BYTES_MAX, NONCE_BYTES, TAG_BYTES, TRAILER_BYTES, WRAPPED_BYTES, WrappedKey};
+use super::{
+    KEY_BYTES, NAME_BYTES_MAX, NONCE_BYTES, TAG_BYTES, TRAILER_BYTES, WRAPPED_BYTES, WrappedKey, WrappedKeys,
+};
 use crate::Env;
 use crate::sync::{Arc, RwLock};
 
 /// What keys are derived for.
 const FRAMES: &[u8] = b"forebay frames 1";
-const BLOCKS: &[u8] = b"forebay blocks 1";
+const SIV_BLOCKS: &[u8] = b"forebay blocks 1";
+const GCM_BLOCKS: &[u8] = b"forebay blocks 2";
+
 struct DataKey {
     key: Key,
     frames: Cipher,
@@ -25,8 +30,16 @@ struct DataKey {
 
 impl DataKey {
     fn new(key: Key) -> Result<Arc<Self>> {
-        let frames = Cipher::derived(&key, &[], FRAMES)?;
+        let frames = Cipher::new(&derived(&key, &[], FRAMES)?);
         Ok(Arc::new(Self { key, frames }))
+    }
+
+    fn of_file(&self, header: &Header) -> Result<BlockCipher> {
+        let key = |purpose| derived(&self.key, &header.salt, purpose);
+        Ok(match header.version {
+            Version::Siv => BlockCipher::Siv(Box::new(Cipher::new(&key(SIV_BLOCKS)?))),
+            Version::Gcm => BlockCipher::Gcm(Gcm::new(&key(GCM_BLOCKS)?)),
+        })
     }
 
     fn encrypt(
@@ -55,7 +68,7 @@ fn parts(trailer: &[u8]) -> Option<(u32, [u8; NONCE_BYTES], [u8; TAG_BYTES])> {
 }
 
 /// Reads the keys as they stand in the file by now.
-pub type Reload = Box<dyn Fn() -> Result<Vec<WrappedKey>> + Send + Sync>;
+pub type Reload = Box<dyn Fn() -> Result<WrappedKeys> + Send + Sync>;
 
 /// See the module.
 pub struct DataKeys {
@@ -93,17 +106,17 @@ impl DataKeys {
     /// file is read again, once there is something by a key that is not known.
     pub fn unwrap(
         env: &Env,
-        wrapped: &[WrappedKey],
+        wrapped: &WrappedKeys,
         provider: &Arc<dyn KeyProvider>,
         reload: Option<Reload>,
     ) -> Result<Arc<Self>> {
         let (mut ring, mut providers) = (Ring::default(), BTreeMap::new());
-        for one in wrapped {
+        for one in &wrapped.keys {
             let by = match providers.entry(&one.name) {
                 Entry::Occupied(known) => known.into_mut(),
                 Entry::Vacant(new) => new.insert(Cipher::new(&provider.key(&one.name)?)),
             };
-            ring.keys.insert(one.number, unwrap(one, by)?);
+            ring.keys.insert(one.number, unwrap(one, &wrapped.vouched, by)?);
             ring.newest = ring.newest.max(one.number);
             ring.drawn = ring.newest;
         }
@@ -114,8 +127,8 @@ impl DataKeys {
         Ok(Arc::new(Self { beside, ..Self::of(env, ring)? }))
     }
 
-    /// All of them, encrypted by the key that is the provider's current one.
-    pub fn wrap(&self, provider: &dyn KeyProvider) -> Result<Vec<WrappedKey>> {
+    /// All of them, encrypted by the key that is the provider's current one; their tags vouch for more, too.
+    pub fn wrap(&self, provider: &dyn KeyProvider, vouched: &[u8]) -> Result<WrappedKeys> {
         let name = provider.current()?;
         if name.len() > NAME_BYTES_MAX {
             return Err(Error::invalid(format!(
@@ -128,11 +141,12 @@ impl DataKeys {
         let wrap = |(&number, data_key): (&u32, &Arc<DataKey>)| {
             let (nonce, mut bytes) = (self.nonces.next(), [0; WRAPPED_BYTES]);
             bytes[..KEY_BYTES].copy_from_slice(data_key.key.bytes());
-            let tag = by.encrypt(nonce, &number.to_le_bytes(), &mut bytes[..KEY_BYTES])?;
+            let tag = by.encrypt(nonce, &place_of(number, vouched), &mut bytes[..KEY_BYTES])?;
             bytes[KEY_BYTES..].copy_from_slice(&tag);
             Ok(WrappedKey { number, name: name.clone(), nonce, bytes })
         };
-        ring.keys.iter().map(wrap).collect()
+        let keys = ring.keys.iter().map(wrap).collect::<Result<_>>()?;
+        Ok(WrappedKeys { keys, vouched: vouched.to_vec() })
     }
 
     /// Draws a key, by which nothing is encrypted before it [begins](Self::begin): it must be in a file, durably.
@@ -175,8 +189,9 @@ impl DataKeys {
     fn get(&self, number: u32) -> Result<Option<Arc<DataKey>>> {
         let known = self.ring.read().keys.get(&number).cloned();
         let (None, Some((reload, provider))) = (&known, &self.beside) else { return Ok(known) };
-        let Some(wrapped) = reload()?.into_iter().find(|one| one.number == number) else { return Ok(None) };
-        let key = unwrap(&wrapped, &Cipher::new(&provider.key(&wrapped.name)?))?;
+        let file = reload()?;
+        let Some(wrapped) = file.keys.iter().find(|one| one.number == number) else { return Ok(None) };
+        let key = unwrap(wrapped, &file.vouched, &Cipher::new(&provider.key(&wrapped.name)?))?;
         self.ring.write().keys.insert(number, Arc::clone(&key));
         Ok(Some(key))
     }
@@ -234,17 +249,17 @@ impl DataKeys {
     }
 
     /// A header for a file that is to be made, and what its blocks are encrypted by.
-    pub(super) fn for_file(&self) -> Result<(Header, Cipher)> {
+    pub(super) fn for_file(&self) -> Result<(Header, BlockCipher)> {
         let (number, key) = self.newest_key()?;
-        let header = Header { key: number, salt: *self.randomness.bytes()? };
-        let cipher = Cipher::derived(&key.key, &header.salt, BLOCKS)?;
+        let header = Header { version: Version::Gcm, key: number, salt: *self.randomness.bytes()? };
+        let cipher = key.of_file(&header)?;
         Ok((header, cipher))
     }
 
     /// What blocks are encrypted by in a file with this header; `None` where there is no such key.
-    pub(super) fn of_file(&self, header: &Header) -> Result<Option<Cipher>> {
+    pub(super) fn of_file(&self, header: &Header) -> Result<Option<BlockCipher>> {
         let key = self.get(header.key)?;
-        key.map(|key| Cipher::derived(&key.key, &header.salt, BLOCKS)).transpose()
+        key.map(|key| key.of_file(header)).transpose()
     }
 
     pub(super) fn nonce(&self) -> [u8; NONCE_BYTES] {
@@ -252,14 +267,20 @@ impl DataKeys {
     }
 }
 
-fn unwrap(wrapped: &WrappedKey, by: &Cipher) -> Result<Arc<DataKey>> {
+/// What the tag of a data key vouches for.
+fn place_of(number: u32, vouched: &[u8]) -> Vec<u8> {
+    [&number.to_le_bytes(), vouched].concat()
+}
+
+fn unwrap(wrapped: &WrappedKey, vouched: &[u8], by: &Cipher) -> Result<Arc<DataKey>> {
     let WrappedKey { number, name, nonce, bytes: wrapped } = wrapped;
     let (mut bytes, mut tag) = (Zeroizing::new([0; KEY_BYTES]), [0; TAG_BYTES]);
     bytes.copy_from_slice(&wrapped[..KEY_BYTES]);
     tag.copy_from_slice(&wrapped[KEY_BYTES..]);
-    if !by.decrypt(*nonce, &number.to_le_bytes(), &mut *bytes, tag) {
+    if !by.decrypt(*nonce, &place_of(*number, vouched), &mut *bytes, tag) {
         return Err(Error::invalid(format!(
-            "the provider's key `{name}` is not the one by which data key {number} was encrypted; give that one"
+            "the provider's key `{name}` is not the one by which data key {number} was encrypted; give that one, or, \
+             if it is, put back FOREBAY.keys from a copy: it was changed"
         )));
     }
     DataKey::new(Key::new(*bytes))

@@ -1,5 +1,5 @@
-//! Encryption at rest: what of a database is in files only as ciphertext, by AES-256-GCM-SIV. See
-//! `docs/internals/encryption.md`.
+//! Encryption at rest: what of a database is in files only as ciphertext, by AES-256-GCM in blocks of records, and by
+//! AES-256-GCM-SIV else. See `docs/internals/encryption.md`.
 //!
 //! - A [`KeyProvider`] has keys of the user's. By them nothing is encrypted but data keys.
 //! - [`DataKeys`] are a database's own. By them frames of log and manifest are encrypted, and so are files of records,
@@ -23,6 +23,8 @@ mod data_keys;
 mod file;
 #[cfg(feature = "encryption")]
 mod fs;
+#[cfg(feature = "encryption")]
+mod gcm;
 #[cfg(feature = "encryption")]
 mod key_in_file;
 #[cfg(feature = "encryption")]
@@ -68,6 +70,15 @@ pub struct WrappedKey {
     pub nonce: [u8; NONCE_BYTES],
     /// The data key, and its tag.
     pub bytes: [u8; WRAPPED_BYTES],
+}
+
+/// Data keys as they stand in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WrappedKeys {
+    /// The oldest first.
+    pub keys: Vec<WrappedKey>,
+    /// What the tag of each vouches for besides its number. In files of older builds nothing.
+    pub vouched: Vec<u8>,
 }
 
 const _: () = assert!(TRAILER_BYTES.is_multiple_of(8), "frames begin at multiples of eight");

@@ -8,7 +8,8 @@ use forebay_base::Result;
 use forebay_base::limits::BLOCK_BYTES;
 
 use super::blocks::{COPY_BYTES, HEADER_BYTES, STORED_BYTES, shown_bytes, stored_bytes};
-use super::{Damage, DataKeys, EncryptedFs, Key, KeyProvider, OneKey, WrappedKey};
+use super::gcm::Gcm;
+use super::{Damage, DataKeys, EncryptedFs, Key, KeyProvider, OneKey, WrappedKeys};
 use crate::fs::{Access, FileSystem, MemoryFs, ReadRequest};
 use crate::sync::Arc;
 use crate::{Env, Rng};
@@ -191,6 +192,32 @@ fn reads_done_together_are_reads() {
     }
 }
 
+/// Whatever the processor has, the bytes are the same, and each reads what the other has written.
+#[test]
+fn both_ways_of_a_cipher_make_the_same_bytes() {
+    let mut rng = Rng::new(16);
+    for round in 0..300 {
+        let key = Key::new(random(&mut rng, 32).try_into().unwrap());
+        let (fast, portable) = (Gcm::new(&key), Gcm::portable(&key));
+        let length = 1 + if round % 3 == 0 { 4095 } else { rng.index(BLOCK_BYTES) };
+        let text = random(&mut rng, length);
+        let (nonce, place) = ([round as u8; 12], rng.next_u64().to_le_bytes());
+        let (mut one, mut other) = (text.clone(), text.clone());
+        let tags = [fast.encrypt(nonce, &place, &mut one), portable.encrypt(nonce, &place, &mut other)];
+        let [tag, same] = tags.map(Result::unwrap);
+        assert!(one == other && tag == same && one != text, "round {round}");
+        assert!(portable.decrypt(nonce, &place, &mut one, tag) && one == text, "round {round}");
+        let at = rng.index(length);
+        for cipher in [&fast, &portable] {
+            let mut changed = other.clone();
+            changed[at] ^= 1;
+            assert!(!cipher.decrypt(nonce, &place, &mut changed, tag), "round {round}");
+            assert!(!cipher.decrypt(nonce, b"elsewhere", &mut other.clone(), tag), "round {round}");
+        }
+        assert!(fast.decrypt(nonce, &place, &mut other, tag) && other == text, "round {round}");
+    }
+}
+
 /// A nonce comes once: in a file that is cut and written anew, in its copy that goes its own way, and in frames.
 #[test]
 fn no_nonce_comes_twice() {
@@ -198,7 +225,7 @@ fn no_nonce_comes_twice() {
     let provider: Arc<dyn KeyProvider> = Arc::new(OneKey::new("one", Key::new([1; 32])));
     let memory = MemoryFs::new();
     let keys = DataKeys::new(&env).unwrap();
-    let wrapped = keys.wrap(&*provider).unwrap();
+    let wrapped = keys.wrap(&*provider, b"").unwrap();
     let mut seen = HashSet::new();
     let nonces = |path: &str, from: usize| -> Vec<Vec<u8>> {
         let blocks = read(&*memory, path).unwrap();
@@ -235,14 +262,22 @@ fn data_keys_are_had_by_the_providers_key_alone() {
     let trailer = keys.encrypt_frame(b"here", &mut frame).unwrap();
     let second = keys.draw().unwrap();
     assert_eq!((keys.newest(), keys.count(), second), (1, 2, 2));
-    let wrapped = keys.wrap(&*provider("one", 1)).unwrap();
-    let unwrap = |wrapped: &[WrappedKey], provider| DataKeys::unwrap(&env, wrapped, &provider, None);
+    let wrapped = keys.wrap(&*provider("one", 1), b"of it").unwrap();
+    let unwrap = |wrapped: &WrappedKeys, provider| DataKeys::unwrap(&env, wrapped, &provider, None);
     let refused = |provider| unwrap(&wrapped, provider).unwrap_err().to_string();
     assert!(refused(provider("one", 2)).contains("`one` is not the one"));
     assert!(refused(provider("two", 1)).contains("give that one"));
-    let mut changed = wrapped.clone();
-    changed[1].number = 3;
-    assert!(unwrap(&changed, provider("one", 1)).is_err() && unwrap(&[], provider("one", 1)).is_err());
+    let of = |keys, vouched: &[u8]| WrappedKeys { keys, vouched: vouched.to_vec() };
+    let mut renumbered = wrapped.keys.clone();
+    renumbered[1].number = 3;
+    for changed in [
+        of(renumbered, b"of it"),
+        of(Vec::new(), b"of it"),
+        of(wrapped.keys.clone(), b""),
+        of(wrapped.keys.clone(), b"of me"),
+    ] {
+        assert!(unwrap(&changed, provider("one", 1)).is_err());
+    }
     let again = unwrap(&wrapped, provider("one", 1)).unwrap();
     assert_eq!(again.newest(), 2);
     for (place, trailer, is_it) in [
@@ -260,7 +295,7 @@ fn data_keys_are_had_by_the_providers_key_alone() {
     assert!(again.encrypt_again(b"here", &mut changed, &trailer).is_err());
     assert_eq!(again.encrypt_again(b"here", &mut frame, &trailer).unwrap(), trailer);
     assert!(keys.decrypt_frame(b"here", &mut frame, &trailer).unwrap());
-    assert!(keys.wrap(&*provider(&"n".repeat(256), 1)).is_err());
+    assert!(keys.wrap(&*provider(&"n".repeat(256), 1), b"").is_err());
     assert_eq!(
         format!("{:?} {:?}", Key::new([7; 32]), OneKey::new("one", Key::new([1; 32]))),
         "Key OneKey { name: \"one\", key: Key }"
@@ -273,9 +308,9 @@ fn a_reader_learns_of_new_keys() {
     let env = Env::memory(8);
     let provider: Arc<dyn KeyProvider> = Arc::new(OneKey::new("one", Key::new([1; 32])));
     let writer = DataKeys::new(&env).unwrap();
-    let first = writer.wrap(&*provider).unwrap();
+    let first = writer.wrap(&*provider, b"").unwrap();
     let (file, by) = (Arc::clone(&writer), Arc::clone(&provider));
-    let reload = Box::new(move || file.wrap(&*by));
+    let reload = Box::new(move || file.wrap(&*by, b""));
     let reader = DataKeys::unwrap(&env, &first, &provider, Some(reload)).unwrap();
     let stranger = DataKeys::unwrap(&env, &first, &provider, None).unwrap();
     writer.begin(writer.draw().unwrap());

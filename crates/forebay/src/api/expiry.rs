@@ -58,7 +58,7 @@ impl Table {
     pub fn expire(&self, key: impl AsRef<[u8]>, unix_milliseconds: u64) -> Result<bool> {
         self.takes_expiry()?;
         let key = key.as_ref();
-        self.rewrite(key, |batch, old| {
+        self.rewrite_entry(key, |batch, old| {
             if let Some((value, expiry)) = old
                 && expiry != unix_milliseconds
             {
@@ -134,7 +134,7 @@ impl Table {
     ) -> Result<Option<u64>> {
         self.takes_operands().and(self.takes_expiry())?;
         let (key, operand) = (key.as_ref(), operand.as_ref());
-        let expiry = self.rewrite(key, |batch, old| {
+        let expiry = self.rewrite_entry(key, |batch, old| {
             let begun = || read::expiry_of(&self.engine.context, ttl);
             let expiry = old.map_or_else(begun, |(_, expiry)| expiry);
             batch.merge_until(self, key, operand, expiry);

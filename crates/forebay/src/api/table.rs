@@ -13,6 +13,7 @@ use forebay_layouts::{Layout, RuleName};
 
 use crate::api::KeyBounds;
 use crate::api::key_bounds::{prefix_range, range_of};
+use crate::background::Scope;
 use crate::engine::Engine;
 use crate::read;
 use crate::read::{Approximation, Entry, Merging, approximate};
@@ -288,9 +289,10 @@ impl Table {
     }
 
     /// Writes out what is buffered and merges every leaf to one list: the least space and the fewest reads. Reads and
-    /// rewrites the table. Records that are written meanwhile may or may not be merged; it ends all the same.
+    /// rewrites the table, but for lists that are merged already, which [`rewrite`](Self::rewrite) writes anew, too. Records
+    /// that are written meanwhile may or may not be merged; it ends all the same.
     pub fn compact(&self) -> Result<()> {
-        self.engine.background.compact(self.id, &Range::all())
+        self.engine.background.compact(self.id, &Scope::default())
     }
 }
 
@@ -427,7 +429,7 @@ impl OrderedTable {
         self.0.engine.versions.view().in_order(self.0.id)?;
         match range.is_empty() {
             true => Ok(()),
-            false => self.0.engine.background.compact(self.0.id, range),
+            false => self.0.engine.background.compact(self.0.id, &Scope::Range(range.clone())),
         }
     }
 

@@ -250,7 +250,7 @@ impl Table {
         new: Option<&[u8]>,
     ) -> Result<bool> {
         let key = key.as_ref();
-        self.rewrite(key, |batch, old| {
+        self.rewrite_entry(key, |batch, old| {
             let old = old.map(|(value, _)| value);
             match new {
                 _ if old != expected => {}
@@ -286,7 +286,7 @@ impl Table {
         mut change: impl FnMut(Option<&[u8]>) -> Option<Vec<u8>>,
     ) -> Result<Option<Vec<u8>>> {
         let key = key.as_ref();
-        self.rewrite(key, |batch, old| {
+        self.rewrite_entry(key, |batch, old| {
             let new = change(old.map(|(value, _)| value));
             match &new {
                 Some(new) => batch.put(self, key, new),
@@ -299,7 +299,7 @@ impl Table {
 
     /// Decides by a key's value, and by when it expires, what to write, if anything, and what to tell. Where somebody else
     /// writes to the key meanwhile, it decides again.
-    pub(super) fn rewrite<T>(
+    pub(super) fn rewrite_entry<T>(
         &self,
         key: &[u8],
         mut decide: impl FnMut(&mut Batch, Option<(&[u8], u64)>) -> T,

@@ -14,6 +14,7 @@ use forebay_env::sync::atomic::Ordering;
 use forebay_layouts::{NodeKey, Place, Plan, Planned, stale_files};
 
 use crate::background::Background;
+use crate::background::rewriting::{Scope, left_of};
 use crate::context::FLUSH;
 use crate::versions::{State, TableState};
 
@@ -29,28 +30,24 @@ pub(crate) struct FullCompaction {
     /// How many buffers had been flushed into the table when it was asked for.
     flushes: u64,
     /// Of what it was asked for.
-    range: Range,
+    scope: Scope,
     pass: Option<Pass>,
 }
 
 impl FullCompaction {
-    fn is_whole(&self) -> bool {
-        self.range == Range::all()
-    }
-
-    /// Whether somebody waits for it, and the table has grown since; or for a range of it.
+    /// Whether somebody waits for it, and the table has grown since; or for a part of it.
     fn is_pass_due(&self, table: &TableState) -> bool {
         let grows = || self.flushes != table.flushes.load(Ordering::Relaxed);
-        self.over != self.asked && (!self.is_whole() || grows())
+        self.over != self.asked && (!self.scope.is_whole() || grows())
     }
 
-    /// One more waits for a range of a table, into which so many buffers were flushed; `None` as long as others wait for
-    /// another range.
-    fn ask(&mut self, range: &Range, flushes: u64) -> Option<u64> {
+    /// One more waits for a part of a table, into which so many buffers were flushed; `None` as long as others wait for
+    /// another one.
+    fn ask(&mut self, scope: &Scope, flushes: u64) -> Option<u64> {
         debug_assert!(self.over <= self.asked, "what is over was asked for");
         if self.over == self.asked {
-            (self.flushes, self.range) = (flushes, range.clone());
-        } else if self.range != *range {
+            (self.flushes, self.scope) = (flushes, scope.clone());
+        } else if self.scope != *scope {
             return None;
         }
         self.asked += 1;
@@ -77,7 +74,7 @@ struct Pass {
 enum At {
     Place(Option<Place>),
     /// All of a range is merged, or about to be. What is left are files that others have something of, too: those that
-    /// are there once that is done, with ids below this.
+    /// are there once that is done, with ids below this. Or files were asked for.
     Files(Option<u64>),
 }
 
@@ -106,10 +103,19 @@ struct Found {
     is_last: bool,
 }
 
+/// What is next of a compaction of files.
+fn find_of_files(table: &TableState, busy: &BTreeSet<NodeKey>, files: &BTreeSet<u64>) -> Found {
+    let left = left_of(&*table.version, files);
+    let plan = table.version.next_rewrite_of(busy, &left);
+    let is_last = plan.is_none();
+    Found { plan, at: At::Files(None), is_left: is_last && !left.is_empty(), is_last }
+}
+
 impl Background {
     /// Merges every leaf of a table that meets a range to one list. Files that have old records of the range are gone
-    /// then, also where others have something of them; those of a whole table go by themselves.
-    pub(crate) fn compact(&self, table: u32, range: &Range) -> Result<()> {
+    /// then, also where others have something of them; those of a whole table go by themselves. Or what
+    /// it has of some files is written anew.
+    pub(crate) fn compact(&self, table: u32, scope: &Scope) -> Result<()> {
         // Nothing of it is merged before that is known.
         self.versions.view().table(table)?.rule()?;
         let flushed = self.writer.flush();
@@ -124,7 +130,7 @@ impl Background {
         let ticket = Cell::new(None);
         let has_asked = || {
             let mut compacting = self.compacting.lock();
-            ticket.set(compacting.entry(table).or_default().ask(range, flushes));
+            ticket.set(compacting.entry(table).or_default().ask(scope, flushes));
             ticket.get().is_some()
         };
         // What compactors fail at of this table is told with the outcome, and of others it is not this one's
@@ -174,10 +180,10 @@ impl Background {
         let nothing = BTreeSet::new();
         let busy = version_set.busy.get(&table.id).unwrap_or(&nothing);
         let is_left = || {
-            let of_range = |range: Range| table.version.next_reclaim(busy, None, &range);
+            let left = |scope: Scope| scope.next_left(&*table.version, busy);
             table.version.next_work(busy).is_some()
                 || self.next_of_whole(table, busy).is_some()
-                || self.range_of(table.id).and_then(of_range).is_some()
+                || self.part_of(table.id).and_then(left).is_some()
         };
         if table.space.found_no_room() && !self.versions.lacks_room(table) && is_left() {
             // Readers have let go of what there was no room beside: it is planned anew.
@@ -211,8 +217,11 @@ impl Background {
     ) -> (Option<Planned>, Option<Progress>) {
         let next = table.version.next_work(busy);
         let Some(turn) = self.turn_of_pass(table, next.as_ref()) else { return (next, None) };
-        let (range, at) = turn;
-        let found = self.find_of_pass(table, busy, &range, at);
+        let (scope, at) = turn;
+        let found = match &scope {
+            Scope::Range(range) => self.find_of_pass(table, busy, range, at),
+            Scope::Files(files) => find_of_files(table, busy, files),
+        };
         // Where there is no room for it, the round does not pass it by.
         let planned = found.plan.map(Planned::Job);
         if planned.as_ref().is_some_and(|planned| !self.space.has_room_for(table, planned)) {
@@ -266,17 +275,17 @@ impl Background {
 
     /// Plans what is left of a compaction of all of a table.
     pub(crate) fn next_of_whole(&self, table: &TableState, busy: &BTreeSet<NodeKey>) -> Option<Planned> {
-        match self.range_of(table.id) {
+        match self.part_of(table.id) {
             Some(_) => None,
             None => table.version.next_full_compaction(busy).map(Planned::Job),
         }
     }
 
-    /// The range that is compacted, where that is not all of a table.
-    fn range_of(&self, table: u32) -> Option<Range> {
+    /// What is compacted, where that is not all of a table.
+    fn part_of(&self, table: u32) -> Option<Scope> {
         let compacting = self.compacting.lock();
-        let compaction = compacting.get(&table).filter(|compaction| !compaction.is_whole())?;
-        Some(compaction.range.clone())
+        let scope = compacting.get(&table).map(|compaction| &compaction.scope);
+        scope.filter(|scope| !scope.is_whole()).cloned()
     }
 
     /// Whether a round of a table waits for the moment that nobody is at work on it, as one of a range does all the time:
@@ -284,7 +293,7 @@ impl Background {
     pub(crate) fn round_waits(&self, table: u32) -> bool {
         let compacting = self.compacting.lock();
         let Some(compaction) = compacting.get(&table) else { return false };
-        compaction.pass.as_ref().is_some_and(|pass| pass.begins() || !compaction.is_whole())
+        compaction.pass.as_ref().is_some_and(|pass| pass.begins() || !compaction.scope.is_whole())
     }
 
     /// Whether a compaction goes round a table: it grows.
@@ -293,18 +302,19 @@ impl Background {
     }
 
     /// Of what, and where, the round of a table goes on, if there is one and it is the round's turn.
-    fn turn_of_pass(&self, table: &TableState, next: Option<&Planned>) -> Option<(Range, At)> {
+    fn turn_of_pass(&self, table: &TableState, next: Option<&Planned>) -> Option<(Scope, At)> {
         let mut compacting = self.compacting.lock();
         let compaction = compacting.get_mut(&table.id).filter(|compaction| compaction.is_pass_due(table))?;
-        let FullCompaction { asked, pass, range, .. } = compaction;
+        let FullCompaction { asked, pass, scope, .. } = compaction;
         pass.take_if(|pass| pass.generation != table.generation);
         let (asked, generation) = (*asked, table.generation);
-        let fresh = || Pass { asked, generation, at: At::Place(None), had_turn: false, is_planned: false };
+        let at = || if matches!(scope, Scope::Files(_)) { At::Files(None) } else { At::Place(None) };
+        let fresh = || Pass { asked, generation, at: at(), had_turn: false, is_planned: false };
         let pass = pass.get_or_insert_with(fresh);
         // What exceeds its limits might never leave a round the moment that it has to begin with.
         let had_turn = pass.had_turn && !pass.begins();
         pass.had_turn = next.is_none() || !(had_turn || matches!(next, Some(Planned::Edit(_))));
-        pass.had_turn.then(|| (range.clone(), pass.at.clone()))
+        pass.had_turn.then(|| (scope.clone(), pass.at.clone()))
     }
 
     /// What was planned last for a table did not come in: a round begins anew.

@@ -17,6 +17,7 @@ mod housekeeper;
 mod planning;
 mod range_deletes;
 mod read_compaction;
+mod rewriting;
 mod segments;
 mod sorter;
 mod sync_schedule;
@@ -35,6 +36,7 @@ use forebay_env::{Handle, Machine, Step};
 use forebay_layouts::JobWorker;
 use forebay_store::names;
 
+pub(crate) use self::rewriting::Scope;
 use crate::context::{COMPACT, Context, FLUSH};
 use crate::memory::MemoryShares;
 use crate::space::Space;

@@ -16,10 +16,11 @@ pub(crate) use without::Encryption;
 
 use crate::options::Options;
 
-/// Where a new database is made: encrypted, where that is wanted.
-pub(crate) fn begin(env: &Env, dir: &Path, options: &Options) -> Result<(Env, bool)> {
-    let Some(fs) = Encryption::begin(env, dir, options)? else { return Ok((env.clone(), false)) };
-    Ok((Env { fs, ..env.clone() }, true))
+/// Where a new database is made, which gets this superblock: encrypted, where that is wanted.
+pub(crate) fn begin(env: &Env, dir: &Path, options: &Options, superblock: &Superblock) -> Result<Env> {
+    let fs = Encryption::begin(env, dir, options, superblock)?;
+    debug_assert_eq!(fs.is_some(), superblock.is_encrypted, "the superblock tells");
+    Ok(fs.map_or_else(|| env.clone(), |fs| Env { fs, ..env.clone() }))
 }
 
 /// Where a database is read that has this superblock: by its keys, if it is encrypted.
@@ -32,7 +33,7 @@ pub(crate) fn unlock(
     match (superblock.is_encrypted, options.is_encrypted()) {
         (false, false) => Ok((env.clone(), None)),
         (true, true) => {
-            let (fs, encryption) = Encryption::unlock(env, dir, options)?;
+            let (fs, encryption) = Encryption::unlock(env, dir, options, superblock)?;
             Ok((Env { fs, ..env.clone() }, Some(encryption)))
         }
         (true, false) => Err(Error::invalid(format!(
@@ -55,6 +56,7 @@ mod without {
 
     use forebay_base::{Error, Result};
     use forebay_env::{Env, FileSystem};
+    use forebay_store::manifest::Superblock;
 
     use crate::options::Options;
 
@@ -62,12 +64,30 @@ mod without {
     pub(crate) enum Encryption {}
 
     impl Encryption {
-        pub(super) fn begin(_: &Env, _: &Path, _: &Options) -> Result<Option<Arc<dyn FileSystem>>> {
+        pub(super) fn begin(
+            _: &Env,
+            _: &Path,
+            _: &Options,
+            _: &Superblock,
+        ) -> Result<Option<Arc<dyn FileSystem>>> {
             Ok(None)
         }
 
-        pub(super) fn unlock(_: &Env, _: &Path, _: &Options) -> Result<(Arc<dyn FileSystem>, Self)> {
+        pub(super) fn unlock(
+            _: &Env,
+            _: &Path,
+            _: &Options,
+            _: &Superblock,
+        ) -> Result<(Arc<dyn FileSystem>, Self)> {
             Err(Error::bug("a build without encryption was asked for it"))
+        }
+
+        pub(crate) fn vouch(&self, _: &dyn FileSystem, _: &Path) -> Result<()> {
+            match *self {}
+        }
+
+        pub(crate) fn newest(&self) -> u32 {
+            match *self {}
         }
 
         pub(crate) fn encrypt_answer(&self, _: Vec<u8>) -> Result<Vec<u8>> {
@@ -89,7 +109,7 @@ mod with {
     use forebay_env::encryption::{Damage, DataKeys, EncryptedFs, KeyProvider, Reload};
     use forebay_env::sync::Mutex;
     use forebay_env::{Env, FileSystem};
-    use forebay_store::manifest::{AppendError, KeyFile};
+    use forebay_store::manifest::{AppendError, KeyFile, Superblock};
     use forebay_store::names;
 
     use crate::options::Options;
@@ -98,6 +118,10 @@ mod with {
     pub(crate) struct Encryption {
         pub(crate) keys: Arc<DataKeys>,
         provider: Arc<dyn KeyProvider>,
+        /// The bytes of the superblock, for which the key file vouches.
+        superblock: Vec<u8>,
+        /// The key file that was read does so.
+        is_vouched: bool,
         /// Held by who replaces the key file.
         replacing: Mutex<()>,
     }
@@ -112,7 +136,12 @@ mod with {
 
     impl Encryption {
         /// Draws the first data key, and makes the key file of a database that is about to be made.
-        pub(super) fn begin(env: &Env, dir: &Path, options: &Options) -> Result<Option<Arc<dyn FileSystem>>> {
+        pub(super) fn begin(
+            env: &Env,
+            dir: &Path,
+            options: &Options,
+            superblock: &Superblock,
+        ) -> Result<Option<Arc<dyn FileSystem>>> {
             let Some(provider) = &options.key_provider else {
                 // Of one whose making was interrupted.
                 [names::KEYS, names::KEYS_SPARE]
@@ -122,7 +151,7 @@ mod with {
             };
             let keys = DataKeys::new(env)?;
             debug_assert_eq!((keys.newest(), keys.count()), (1, 1), "a database begins with one");
-            let file = KeyFile { keys: keys.wrap(&*provider.0)? };
+            let file = KeyFile { wrapped: keys.wrap(&*provider.0, &superblock.encode())? };
             file.write(&*env.fs, dir).map_err(AppendError::into_cause)?;
             Ok(Some(EncryptedFs::new(Arc::clone(&env.fs), keys, Damage::IsAnError)))
         }
@@ -132,21 +161,41 @@ mod with {
             env: &Env,
             dir: &Path,
             options: &Options,
+            superblock: &Superblock,
         ) -> Result<(Arc<dyn FileSystem>, Self)> {
             let provider = options.key_provider.as_ref().map(|provider| Arc::clone(&provider.0));
             let provider = provider.ok_or_else(|| Error::bug("nobody has the keys"))?;
             let file = KeyFile::read(&*env.fs, dir)?;
             let reload = options.read_only.then(|| {
                 let (fs, dir) = (Arc::clone(&env.fs), dir.to_path_buf());
-                Box::new(move || KeyFile::read(&*fs, &dir).map(|file| file.keys)) as Reload
+                Box::new(move || KeyFile::read(&*fs, &dir).map(|file| file.wrapped)) as Reload
             });
-            let keys = DataKeys::unwrap(env, &file.keys, &provider, reload).map_err(|error| match error {
-                Error::Invalid(reason) => Error::invalid(format!("{} is encrypted: {reason}", dir.display())),
-                error => error,
-            })?;
+            let keys =
+                DataKeys::unwrap(env, &file.wrapped, &provider, reload).map_err(|error| match error {
+                    Error::Invalid(reason) => {
+                        Error::invalid(format!("{} is encrypted: {reason}", dir.display()))
+                    }
+                    error => error,
+                })?;
+            file.vouch(dir, superblock)?;
             let damage = if options.salvage { Damage::Zeros } else { Damage::IsAnError };
             let fs = EncryptedFs::new(Arc::clone(&env.fs), Arc::clone(&keys), damage);
-            Ok((fs, Self { keys, provider, replacing: Mutex::default() }))
+            let (superblock, is_vouched) = (superblock.encode(), !file.wrapped.vouched.is_empty());
+            Ok((fs, Self { keys, provider, superblock, is_vouched, replacing: Mutex::default() }))
+        }
+
+        /// Lets the key file of an older build vouch for the superblock, too: what is changed from here on is noticed.
+        /// Where there is no room for that, the next opening does.
+        pub(crate) fn vouch(&self, fs: &dyn FileSystem, dir: &Path) -> Result<()> {
+            if self.is_vouched {
+                return Ok(());
+            }
+            self.wrap(fs, dir).or_else(|error| if error.is_no_space() { Ok(()) } else { Err(error) })
+        }
+
+        /// The number of the newest data key.
+        pub(crate) fn newest(&self) -> u32 {
+            self.keys.newest()
         }
 
         /// Encrypts the data keys by the provider's current key.
@@ -179,7 +228,7 @@ mod with {
         }
 
         fn write(&self, fs: &dyn FileSystem, dir: &Path) -> Result<()> {
-            let file = KeyFile { keys: self.keys.wrap(&*self.provider)? };
+            let file = KeyFile { wrapped: self.keys.wrap(&*self.provider, &self.superblock)? };
             file.write(fs, dir).map_err(AppendError::into_cause)
         }
     }

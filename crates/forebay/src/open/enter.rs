@@ -216,7 +216,11 @@ fn has_remains(names: &[String]) -> bool {
 
 /// Makes the files of an empty database.
 fn make(env: &Env, dir: &Path, options: &Options) -> Result<()> {
-    let (env, is_encrypted) = begin(env, dir, options)?;
+    let (database_id, hash_seed) = ((env.entropy)(), (env.entropy)());
+    // 0 is for none.
+    let log_secret = Secret((env.entropy)().max(1));
+    let superblock = Superblock { database_id, hash_seed, log_secret, is_encrypted: options.is_encrypted() };
+    let env = begin(env, dir, options, &superblock)?;
     let fs = &*env.fs;
     // The sync of a name that was left here may have failed, and no later one tells of that: it is made anew.
     let left = names::manifest(dir, FIRST_MANIFEST);
@@ -229,8 +233,5 @@ fn make(env: &Env, dir: &Path, options: &Options) -> Result<()> {
     let current = manifest.current(Some(manifest.closed(0)));
     current.write(fs, dir).map_err(AppendError::into_cause)?;
     // Last of all: from here on the directory is a database.
-    let (database_id, hash_seed) = ((env.entropy)(), (env.entropy)());
-    // 0 is for none.
-    let log_secret = Secret((env.entropy)().max(1));
-    Superblock { database_id, hash_seed, log_secret, is_encrypted }.write(fs, dir)
+    superblock.write(fs, dir)
 }

@@ -146,6 +146,7 @@ fn read(
         let needed = (&replay.log, &read.needs(&retained));
         clear_away(fs, dir, &trash, &listing, &live, needed, manifest.id())?;
         superblock.keep_spare(fs, dir)?;
+        unlocked.encryption.as_ref().map_or(Ok(()), |encryption| encryption.vouch(fs, dir))?;
         take_over(&reader, &mut replay, &mut manifest, &mut read, is_noted)?;
         owed = take_up_feed(&reader, &superblock, &mut replay, &mut manifest, last_sequence)?;
         let (begun, first) = begin(&reader, &replay, &superblock, last_sequence)?;

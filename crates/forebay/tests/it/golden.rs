@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use forebay_testkit::golden::{self, Files};
 
 /// Every format there was.
-const FORMATS: [&str; 7] = ["v1", "v2", "v3", "v4", "v5", "v6", "encrypted-v1"];
+const FORMATS: [&str; 8] = ["v1", "v2", "v3", "v4", "v5", "v6", "encrypted-v1", "encrypted-v2"];
 
 #[test]
 fn databases_of_every_format_open_and_hold_what_was_written() {

@@ -55,6 +55,7 @@ mod reads;
 mod recovery;
 mod reorder;
 mod rescue;
+mod rewrite;
 mod savepoints;
 mod simulate;
 mod smoke;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use forebay_base::Result;
 use forebay_base::checksum::{checksum, plain};
 use forebay_base::wire::u32_at;
-use forebay_env::encryption::{NONCE_BYTES, WRAPPED_BYTES, WrappedKey};
+use forebay_env::encryption::{NONCE_BYTES, WRAPPED_BYTES, WrappedKey, WrappedKeys};
 use forebay_env::fs::MemoryFs;
 use forebay_env::{FileSystem, Rng};
 use forebay_store::list::{FileKind, FileMeta};
@@ -111,7 +111,9 @@ fn fuzz_small_files(rng: &mut Rng, fs: &MemoryFs) {
         nonce: [number as u8; NONCE_BYTES],
         bytes: [7; WRAPPED_BYTES],
     };
-    let keys = KeyFile { keys: (1..2 + rng.below(4) as u32).map(wrapped).collect() };
+    let vouched = if rng.chance(50) { superblock.encode() } else { Vec::new() };
+    let wrapped = WrappedKeys { keys: (1..2 + rng.below(4) as u32).map(wrapped).collect(), vouched };
+    let keys = KeyFile { wrapped };
     keys.write(fs, dir).expect("memory takes it");
     for name in [names::CURRENT, names::SUPERBLOCK, names::KEYS] {
         let path = dir.join(name);

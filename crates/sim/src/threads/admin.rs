@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use forebay::{Database, Error, Layout, Result};
+use forebay::{Database, Error, Layout, Result, Rewrite};
 use forebay_env::Rng;
 use forebay_testkit::ordered_layouts;
 
@@ -31,6 +31,7 @@ pub(super) fn run(world: &World, rng: &mut Rng) -> u64 {
                 world.ordered[rng.index(TABLES - 1)].set_layout(layouts[rng.index(layouts.len())])
             }
             Some(3) if rng.chance(50) => compact_range(world, rng),
+            Some(3) if rng.chance(30) => world.table(rng.index(TABLES)).rewrite(Rewrite::All),
             Some(3) => world.table(rng.index(TABLES)).compact(),
             Some(4) => world.db.flush(),
             Some(5) => {

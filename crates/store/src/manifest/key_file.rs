@@ -1,27 +1,30 @@
 //! `FOREBAY.keys`: the data keys of an encrypted database, each encrypted by a key of the user's. It is replaced whole, by
-//! rename, after a spare: without it all is lost.
+//! rename, after a spare: without it all is lost. The superblock is in it, too, and each key's tag vouches for that: so who
+//! has no key of the user's cannot change it.
 
 use std::path::Path;
 
 use forebay_base::wire::{Reader, put_bytes, put_varint, u32_at};
 use forebay_base::{Error, Result, checksum};
 use forebay_env::FileSystem;
-use forebay_env::encryption::WrappedKey;
+use forebay_env::encryption::{WrappedKey, WrappedKeys};
 
-use super::AppendError;
 use super::current::{read_front, replace};
+use super::{AppendError, Superblock};
 use crate::names;
 
 const MAGIC: &[u8; 8] = b"FBKEYS\r\n";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
+/// The version of those of older builds, which do not have the superblock.
+const VERSION_WITHOUT_SUPERBLOCK: u32 = 1;
 /// Room for thousands of keys.
 const BYTES_MAX: usize = 1 << 20;
 
 /// The contents of `FOREBAY.keys`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct KeyFile {
-    /// The oldest first.
-    pub keys: Vec<WrappedKey>,
+    /// The keys, and the bytes of the superblock for which they vouch.
+    pub wrapped: WrappedKeys,
 }
 
 impl KeyFile {
@@ -32,6 +35,18 @@ impl KeyFile {
             Ok(_) | Err(Error::NewerFormat { .. }) => read,
             Err(_) => Self::read_from(fs, dir, names::KEYS_SPARE).or(read),
         }
+    }
+
+    /// Holds it against the superblock that was read. Those of older builds know nothing of that.
+    pub fn vouch(&self, dir: &Path, superblock: &Superblock) -> Result<()> {
+        let vouched = &self.wrapped.vouched;
+        if vouched.is_empty() || *vouched == superblock.encode() {
+            return Ok(());
+        }
+        let reason = "it is not the superblock for which FOREBAY.keys vouches: it was changed, or one of the two is of another \
+                      database; put back both from one copy: FOREBAY.spare may be what FOREBAY was, and any checkpoint or \
+                      backup of the database has both";
+        Err(Error::corruption(&dir.join(names::SUPERBLOCK), 0, reason))
     }
 
     /// Writes both anew where one is damaged, or they differ: by the one that is read.
@@ -62,12 +77,18 @@ impl KeyFile {
         if version > VERSION {
             return Err(Error::NewerFormat { file: path, version, known: VERSION });
         }
-        let keys = Self::decode(&bytes[16..]).filter(|keys| !keys.is_empty());
-        keys.map(|keys| Self { keys }).ok_or_else(|| Error::corruption(&path, 16, "the file is malformed"))
+        let wrapped = Self::decode(version, &bytes[16..]).filter(|wrapped| !wrapped.keys.is_empty());
+        wrapped
+            .map(|wrapped| Self { wrapped })
+            .ok_or_else(|| Error::corruption(&path, 16, "the file is malformed"))
     }
 
-    fn decode(bytes: &[u8]) -> Option<Vec<WrappedKey>> {
+    fn decode(version: u32, bytes: &[u8]) -> Option<WrappedKeys> {
         let (mut from, mut keys) = (Reader::new(bytes), Vec::new());
+        let vouched = match version {
+            VERSION_WITHOUT_SUPERBLOCK => Vec::new(),
+            _ => Some(from.bytes()?).filter(|bytes| !bytes.is_empty())?.to_vec(),
+        };
         for _ in 0..from.varint()? {
             let (number, name) = (from.u32()?, std::str::from_utf8(from.bytes()?).ok()?.to_string());
             let key = WrappedKey { number, name, nonce: from.array()?, bytes: from.array()? };
@@ -76,22 +97,31 @@ impl KeyFile {
             }
             keys.push(key);
         }
-        (from.remaining() == 0).then_some(keys)
+        (from.remaining() == 0).then_some(WrappedKeys { keys, vouched })
     }
 
     /// Replaces it, durably. Refused, the old one stands as it did.
     pub fn write(&self, fs: &dyn FileSystem, dir: &Path) -> Result<(), AppendError> {
         let mut bytes = vec![0; 4];
         bytes.extend_from_slice(MAGIC);
-        bytes.extend_from_slice(&VERSION.to_le_bytes());
-        put_varint(&mut bytes, self.keys.len() as u64);
-        for key in &self.keys {
+        let WrappedKeys { keys, vouched } = &self.wrapped;
+        let version = if vouched.is_empty() { VERSION_WITHOUT_SUPERBLOCK } else { VERSION };
+        bytes.extend_from_slice(&version.to_le_bytes());
+        if !vouched.is_empty() {
+            put_bytes(&mut bytes, vouched);
+        }
+        put_varint(&mut bytes, keys.len() as u64);
+        for key in keys {
             bytes.extend_from_slice(&key.number.to_le_bytes());
             put_bytes(&mut bytes, key.name.as_bytes());
             bytes.extend_from_slice(&key.nonce);
             bytes.extend_from_slice(&key.bytes);
         }
-        debug_assert_eq!(Self::decode(&bytes[16..]).as_ref(), Some(&self.keys), "what is written is read");
+        debug_assert_eq!(
+            Self::decode(version, &bytes[16..]).as_ref(),
+            Some(&self.wrapped),
+            "what is written is read"
+        );
         if bytes.len() > BYTES_MAX {
             let reason = "there are too many data keys; copy what the database has to a new one";
             return Err(AppendError::Refused(Error::invalid(reason)));

@@ -88,8 +88,8 @@ impl Superblock {
             Some((_, _, encryption, _)) if encryption > ENCRYPTION => {
                 Err(Error::NewerFormat { file: path, version: encryption, known: ENCRYPTION })
             }
-            Some((.., superblock)) => Ok(superblock),
-            None => Err(Error::corruption(&path, 0, "the superblock is malformed")),
+            Some((_, hash_version, _, superblock)) if hash_version == hash::VERSION as u32 => Ok(superblock),
+            _ => Err(Error::corruption(&path, 0, "the superblock is malformed")),
         }
     }
 
@@ -100,6 +100,11 @@ impl Superblock {
     }
 
     fn write_to(&self, fs: &dyn FileSystem, dir: &Path, name: &str) -> Result<()> {
+        replace(fs, dir, name, &self.encode()).map_err(AppendError::into_cause)
+    }
+
+    /// What it is in a file.
+    pub fn encode(&self) -> Vec<u8> {
         let mut bytes = vec![0; 4];
         bytes.extend_from_slice(MAGIC);
         let has_secret = self.log_secret != Secret::default();
@@ -124,6 +129,6 @@ impl Superblock {
         }
         let sum = checksum::plain(&bytes[4..]);
         bytes[..4].copy_from_slice(&sum.to_le_bytes());
-        replace(fs, dir, name, &bytes).map_err(AppendError::into_cause)
+        bytes
     }
 }

@@ -2,6 +2,8 @@
 
 use std::ops::Bound;
 
+use forebay::Rewrite;
+
 use super::{Generator, draw_key};
 use crate::{Op, Query};
 
@@ -9,6 +11,10 @@ impl Generator {
     pub(super) fn compaction(&mut self, table: usize) -> Op {
         if self.ranges.chance(50) {
             return Op::Compact(table);
+        }
+        if self.ranges.chance(30) {
+            let what = if self.ranges.chance(70) { Rewrite::All } else { Rewrite::OlderKeys };
+            return Op::Rewrite(table, what);
         }
         let mut key = || draw_key(&mut self.ranges, self.keys, self.key_count);
         let (mut low, mut high) = (key(), key());

@@ -3,6 +3,7 @@
 mod adversary;
 mod beside;
 mod lost;
+mod superblock;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use forebay::aggregate::functions::Count;
 use forebay::aggregate::{Aggregator, AggregatorOptions, CompressedAggregator};
 use forebay::encryption::{Key, OneKey};
 use forebay::{
-    Backups, Batch, Codec, Database, Durability, Error, GroupFiles, Layout, Options, Result, Table,
+    Backups, Batch, Codec, Database, Durability, Error, GroupFiles, Layout, Options, Result, Rewrite, Table,
 };
 use forebay_env::fs::MemoryFs;
 use forebay_env::{Access, Env, FileSystem, Rng};
@@ -258,6 +259,11 @@ fn keys_are_changed() {
     }
     let compacted = db.encryption_stats().unwrap();
     assert!(compacted.older_bytes < renewed.older_bytes / 2, "{compacted:?}");
+    for table in tables(&db).unwrap() {
+        table.rewrite(Rewrite::OlderKeys).unwrap();
+    }
+    let rewritten = db.encryption_stats().unwrap();
+    assert!(rewritten.older_bytes == 0 && rewritten.bytes > 0, "{rewritten:?}");
     let there = count(&db).unwrap();
     db.close().unwrap();
     // A provider that has both keys, and of which the second one is current.

@@ -1,0 +1,86 @@
+//! The superblock is plain text, and the key file vouches for it.
+
+use forebay::encryption::KeyProvider;
+use forebay_base::checksum::plain as checksum;
+use forebay_env::encryption::DataKeys;
+use forebay_store::manifest::KeyFile;
+use forebay_store::names;
+
+use super::*;
+
+/// Writes both copies of the superblock with one bit of them changed, and a checksum that matches.
+fn flip(fs: &MemoryFs, intact: &[u8], at: usize, bit: u8) {
+    let mut bytes = intact.to_vec();
+    bytes[at] ^= 1 << bit;
+    let sum = checksum(&bytes[4..]);
+    bytes[..4].copy_from_slice(&sum.to_le_bytes());
+    replace(fs, [names::SUPERBLOCK, names::SUPERBLOCK_SPARE], &bytes);
+}
+
+fn replace(fs: &MemoryFs, both: [&str; 2], bytes: &[u8]) {
+    both.into_iter().for_each(|name| fs.replace_file(&Path::new(DIR).join(name), bytes.to_vec()));
+}
+
+/// Whoever has no key can change nothing of the superblock, whatever checksum he gives it: opening is refused, names the
+/// file, and changes nothing.
+#[test]
+fn each_field_of_the_superblock_is_vouched_for() {
+    let fs = MemoryFs::new();
+    let env = Env::simulated(fs.clone(), 21);
+    let db = Database::open(DIR, options(&env, "one", 1)).unwrap();
+    fill(&db, &mut Rng::new(21), 200).unwrap();
+    let there = count(&db).unwrap();
+    db.close().unwrap();
+    let intact = bytes_of(&*fs, &Path::new(DIR).join(names::SUPERBLOCK));
+    let mut vouched = 0;
+    for at in 4..intact.len() {
+        flip(&fs, &intact, at, (at % 8) as u8);
+        let before = fs.snapshot_files();
+        for read_only in [true, false] {
+            let env = Env::simulated(fs.clone(), 22);
+            let told = Database::open(DIR, options(&env, "one", 1).read_only(read_only)).map(drop);
+            let told = told.unwrap_err().to_string();
+            assert!(told.contains("FOREBAY") || told.contains("without encryption"), "byte {at}: {told}");
+            vouched += usize::from(told.contains("FOREBAY.keys vouches"));
+        }
+        let after = fs.snapshot_files();
+        let is_same = |path: &std::path::PathBuf| after[path] == before[path];
+        assert!(before.keys().filter(|path| !path.ends_with(names::LOCK)).all(is_same), "byte {at}");
+    }
+    assert_eq!(vouched, 2 * 3 * 8, "database id, hash seed and log secret");
+    replace(&fs, [names::SUPERBLOCK, names::SUPERBLOCK_SPARE], &intact);
+    assert_eq!(count(&Database::open(DIR, options(&env, "one", 1)).unwrap()).unwrap(), there);
+}
+
+/// A key file of an older build vouches for nothing. The next opening to write mends that, and nobody can take it back.
+#[test]
+fn a_key_file_of_an_older_build_vouches_once_it_was_opened() {
+    let fs = MemoryFs::new();
+    let env = Env::simulated(fs.clone(), 23);
+    let db = Database::open(DIR, options(&env, "one", 1)).unwrap();
+    fill(&db, &mut Rng::new(23), 200).unwrap();
+    let there = count(&db).unwrap();
+    db.close().unwrap();
+    let superblock = bytes_of(&*fs, &Path::new(DIR).join(names::SUPERBLOCK));
+    let provider: Arc<dyn KeyProvider> = Arc::new(OneKey::new("one", Key::new([1; 32])));
+    let keys = KeyFile::read(&*fs, Path::new(DIR)).unwrap();
+    assert_eq!(keys.wrapped.vouched, superblock);
+    let data_keys = DataKeys::unwrap(&env, &keys.wrapped, &provider, None).unwrap();
+    let older = KeyFile { wrapped: data_keys.wrap(&*provider, &[]).unwrap() };
+    older.write(&*fs, Path::new(DIR)).unwrap();
+    let open = |read_only| Database::open(DIR, options(&env, "one", 1).read_only(read_only));
+    assert_eq!(count(&open(true).unwrap()).unwrap(), there);
+    assert_eq!(KeyFile::read(&*fs, Path::new(DIR)).unwrap(), older, "a reader changes nothing");
+    let db = open(false).unwrap();
+    assert_eq!(count(&db).unwrap(), there);
+    db.close().unwrap();
+    let mut newer = KeyFile::read(&*fs, Path::new(DIR)).unwrap();
+    assert_eq!(newer.wrapped.vouched, superblock);
+    KeyFile::check(&*fs, Path::new(DIR)).unwrap();
+    flip(&fs, &superblock, 30, 0);
+    assert!(open(true).map(drop).unwrap_err().to_string().contains("FOREBAY.keys vouches"));
+    // As if it were of an older build.
+    newer.wrapped.vouched.clear();
+    newer.write(&*fs, Path::new(DIR)).unwrap();
+    assert!(refusal(open(true)).contains("FOREBAY.keys"));
+}

@@ -43,15 +43,16 @@ def scan(source: Table | Scan[Any] | Rows | Aggregator | StoredAggregator) -> pl
         with_columns: list[str] | None, predicate: pl.Expr | None, n_rows: int | None, batch_size: int | None
     ) -> Iterator[pl.DataFrame]:
         left = n_rows
-        for batch in _read(source, predicate).batches():
+        # The rows are counted before the filter, and rows that a range of keys leaves out count, too.
+        for batch in _read(source, predicate if n_rows is None else None).batches():
             frame = pl.DataFrame(batch)
+            if left is not None:
+                frame = frame.head(left)
+                left -= frame.height
             if predicate is not None:
                 frame = frame.filter(predicate)
             if with_columns is not None:
                 frame = frame.select(with_columns)
-            if left is not None:
-                frame = frame.head(left)
-                left -= frame.height
             yield from frame.iter_slices(batch_size or max(frame.height, 1))
             if left == 0:
                 return

@@ -155,6 +155,8 @@ def test_lazy_frames_of_tables(db: fb.Database, rng: random.Random, layout: str)
         assert scan.filter(predicate).select(pl.len()).collect().item() == len(expected)
         few = rng.randrange(10)
         assert scan.filter(predicate).head(few).collect().height == min(few, len(expected))
+        first = pl.DataFrame(list(table.items())[: 100 * few], schema=frame.schema, orient="row").filter(predicate)
+        assert scan.head(100 * few).filter(predicate).collect().equals(first), str(predicate)
     assert scan.select(KEY.n_unique()).collect(engine="streaming").item() == len(entries)
     table[b"later"] = b"x"
     assert scan.select(pl.len()).collect().item() == len(entries) + 1, "each collect reads anew"

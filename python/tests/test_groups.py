@@ -523,3 +523,31 @@ def test_groups_of_a_moment(db: fb.Database) -> None:
     assert groups.get(1) == {"n": 3} and groups.metadata == b"5"
     del before
     assert pa.table(result).num_rows == 2, "rows hold what they need"
+
+
+def test_a_batch_that_was_not_committed_is_kept(db: fb.Database) -> None:
+    other, batch = db.table("other"), db.batch()
+    batch.put(other, b"a", b"1")
+    groups = db.aggregator("g", key="k", aggs={"n": fb.count()})
+    with pytest.raises(fb.Invalid, match="give schema="):
+        groups.commit(metadata=b"1", batch=batch)
+    assert len(batch) == 1
+    groups.commit(pa.table({"k": [1]}), metadata=b"1", batch=batch)
+    assert len(batch) == 0 and other[b"a"] == b"1" and groups.metadata == b"1"
+
+
+def test_what_a_killed_process_left_stops_nobody(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = pa.table({"k": range(500_000)})
+    monkeypatch.chdir(place)
+    (place / "spill").mkdir()
+    for _ in range(2):
+        groups = fb.Aggregator(key="k", aggs={"n": fb.count()}, memory="4MB", spill="spill")
+        with monkeypatch.context() as elsewhere:
+            elsewhere.chdir("/")
+            groups.update(rows)
+        (left,) = [name for name in (place / "spill").iterdir() if not name.name.endswith("-left")]
+        assert any(left.iterdir())
+        left.with_name(left.name + "-left").mkdir()
+        assert groups.get(7) == {"n": 1}
+        groups.close()
+    assert all(name.name.endswith("-left") for name in (place / "spill").iterdir())

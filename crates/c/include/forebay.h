@@ -296,8 +296,9 @@ bool forebay_transaction_multi_get(forebay_batch *transaction, forebay_table *ta
 forebay_scan *forebay_transaction_scan(forebay_batch *transaction, forebay_table *table, const void *from,
                                        size_t from_bytes, const void *to, size_t to_bytes,
                                        forebay_direction direction, forebay_error **error);
-/* Writes all of it. FOREBAY_ERROR_CONFLICT where others have changed what it has read: nothing is written then. It is
- * over in any case, and still to be freed. sequence may be NULL. */
+/* Writes all of it. FOREBAY_ERROR_CONFLICT where others have changed what it has read: nothing is written then. Once
+ * it was tried it is over, and still to be freed; what was wrong with a call of its batch is told instead. sequence may be
+ * NULL. */
 bool forebay_transaction_commit(forebay_batch *transaction, forebay_durability durability, uint64_t *sequence,
                                 forebay_error **error);
 /* Gives a key a new value if it has the expected one; NULL with 0 bytes is no value, here and there. is_swapped tells
@@ -398,7 +399,8 @@ bool forebay_db_keep_changes(forebay_db *db, uint64_t bytes, forebay_error **err
 
 /* Serves followers, each on a thread of yours. It does not keep the database open. */
 forebay_change_server *forebay_change_server_new(forebay_db *db, forebay_error **error);
-/* Serves one over a socket, which stays yours, until the database is closed; then true. A socket needs timeouts for reads
+/* Serves one over a socket, which stays yours, until the database is closed; then true. The call has a descriptor of its
+ * own: to end it, shutdown the socket; to close yours ends nothing. A socket needs timeouts for reads
  * and for writes, and the process is to ignore SIGPIPE. There is no password, and nothing is encrypted. */
 bool forebay_change_server_serve(const forebay_change_server *server, int descriptor, forebay_error **error);
 void forebay_change_server_free(forebay_change_server *server);

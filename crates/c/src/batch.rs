@@ -8,6 +8,9 @@ use crate::aggregator::Aggregator;
 use crate::kernel::{Items, Slice, noted, plain};
 use crate::table::{Table, bounds, life};
 
+/// What is told of a transaction where a batch is needed.
+const OF_A_TRANSACTION: &str = "the batch is a transaction; commit it by forebay_transaction_commit";
+
 /// `forebay_batch`: a batch alone, or that of a transaction.
 #[derive(Default)]
 pub(crate) struct Batch {
@@ -62,9 +65,7 @@ impl Batch {
         match (&self.fault, &mut self.writes) {
             (Some(fault), _) => Err(fault.clone()),
             (None, Writes::Alone(batch)) => Ok(batch),
-            (None, _) => {
-                Err(Error::invalid("the batch is a transaction; commit it by forebay_transaction_commit"))
-            }
+            (None, _) => Err(Error::invalid(OF_A_TRANSACTION)),
         }
     }
 
@@ -73,11 +74,12 @@ impl Batch {
         db.write(self.alone()?, durability)
     }
 
-    /// What it has, to be written together with something else. It is empty then, whatever becomes of that.
+    /// What it has, to be written together with something else. It is empty then, whatever becomes of that; a transaction
+    /// stays as it is.
     pub(crate) fn take(&mut self) -> Result<forebay::Batch> {
-        let taken = self.alone().map(std::mem::take);
-        self.fault = None;
-        taken
+        let Writes::Alone(batch) = &mut self.writes else { return Err(Error::invalid(OF_A_TRANSACTION)) };
+        let batch = std::mem::take(batch);
+        self.fault.take().map_or(Ok(batch), Err)
     }
 
     /// The transaction that it is.

@@ -216,8 +216,16 @@ impl Batch {
         Ok(Bound::new(py, PyClassInitializer::from(writes).add_subclass(Self))?)
     }
 
+    /// Lends what it holds.
+    pub(crate) fn lend<T>(
+        batch: &Bound<'_, Self>,
+        act: impl FnOnce(&mut forebay::Batch) -> Outcome<T>,
+    ) -> Outcome<T> {
+        batch.as_super().get().held()?.with(act)
+    }
+
     /// What it holds, which it has no more.
-    pub(crate) fn take(batch: &Bound<'_, Self>) -> Outcome<forebay::Batch> {
+    fn take(batch: &Bound<'_, Self>) -> Outcome<forebay::Batch> {
         match batch.as_super().get().held()?.replace(Slot::Batch(Box::default()))? {
             Slot::Batch(batch) => Ok(*batch),
             _ => Err(Failure::Closed("batch")),

@@ -174,7 +174,6 @@ static void expiries(forebay_db *db) {
     forebay_table_free(table);
 }
 
-/* What a table in use is asked for. */
 static void transactions(forebay_db *db) {
     forebay_table *table = table_with(db, "accounts", "layout", "wb-tree:ordered");
     put(table, "ada", "1");
@@ -207,6 +206,22 @@ static void transactions(forebay_db *db) {
     forebay_error_free(error);
     forebay_batch_free(transaction);
     has(table, NULL, "bob", "2");
+    has(table, NULL, "eve", NULL);
+
+    /* What was wrong with a call of its batch stays told. */
+    forebay_aggregator *counts = forebay_aggregator_open(db, "counts", "count", "", NULL, &error);
+    MUST(counts != NULL);
+    transaction = forebay_transaction_begin(db, &error);
+    forebay_batch_put(transaction, table, "eve", 3, "3", 1);
+    forebay_batch_put(transaction, NULL, "eve", 3, "4", 1);
+    CHECK(!forebay_aggregator_commit(counts, transaction, FOREBAY_OS, NULL, 0, NULL, &error));
+    CHECK(strstr(forebay_error_message(error), "transaction") != NULL);
+    forebay_error_free(error);
+    CHECK(!forebay_transaction_commit(transaction, FOREBAY_OS, NULL, &error));
+    CHECK(strstr(forebay_error_message(error), "table") != NULL);
+    forebay_error_free(error);
+    forebay_batch_free(transaction);
+    forebay_aggregator_free(counts);
     has(table, NULL, "eve", NULL);
 
     /* What it has read was changed meanwhile. */
@@ -377,6 +392,7 @@ static void beside(const char *path) {
     MUST(forebay_destroy(restored, &error));
 }
 
+/* What a table in use is asked for. */
 static void in_use(forebay_db *db) {
     forebay_table *table = table_with(db, "in_use", "layout", "leveling:t=4");
     put(table, "a", "1");
@@ -487,6 +503,7 @@ static void aggregators(forebay_db *db) {
     forebay_error_free(error);
     forebay_batch_clear(batch);
     forebay_slice wrong[2] = {{"five", 4}, {"Oslo", 4}};
+    forebay_batch_add(batch, sales, "a", 1, rows[0], 2);
     forebay_batch_add(batch, sales, "a", 1, wrong, 2);
     CHECK(!forebay_aggregator_commit(sales, batch, FOREBAY_OS, NULL, 0, NULL, &error));
     forebay_error_free(error);

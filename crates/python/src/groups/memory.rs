@@ -8,7 +8,7 @@ use forebay::GroupFiles;
 use forebay::aggregate::AggregatorOptions;
 use forebay_aggregate::arrow::{PartialSchema, RecordBatchAggregator};
 use forebay_env::Env;
-use forebay_env::sync::atomic::{AtomicU64, Ordering};
+use forebay_env::sync::atomic::Ordering;
 use forebay_env::sync::{Arc, RwLock};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -25,8 +25,6 @@ use crate::share::share;
 
 /// More threads are not started.
 const THREADS_MAX: usize = 64;
-/// Numbers for directories of this process.
-static SPILLS: AtomicU64 = AtomicU64::new(0);
 
 /// Group-by of columns, in memory that is bounded; beyond that in files.
 ///
@@ -137,10 +135,12 @@ fn begin(
         let bytes = size("memory", memory)?;
         options = options.memory_limit(usize::try_from(bytes).unwrap_or(usize::MAX));
     }
-    let spill = spill.map(|place| {
-        let number = SPILLS.fetch_add(1, Ordering::Relaxed);
-        place.join(format!("forebay-groups-{}-{number}", std::process::id()))
-    });
+    // What a killed process left may be of this process's number.
+    let named = |place: PathBuf| {
+        let place = Env::real().fs.absolute(&place)?;
+        Ok(place.join(format!("forebay-groups-{}-{:016x}", std::process::id(), forebay_env::hash_secret())))
+    };
+    let spill = spill.map(named).transpose().map_err(|error: forebay::Error| Failure::from(error))?;
     if let Some(spill) = &spill {
         options = options.spill_to(GroupFiles::new(spill));
     }

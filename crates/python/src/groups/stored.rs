@@ -157,8 +157,7 @@ impl StoredAggregator {
             groups = Some(known);
             gathered = Some(states);
         }
-        let mut all = batch.map(crate::batch::Batch::take).transpose()?.unwrap_or_default();
-        py.detach(|| {
+        let commit = |mut all: Batch| {
             if let (Some(states), Some(groups)) = (&mut gathered, &groups) {
                 put_states(groups, states, &mut all)?;
             }
@@ -169,6 +168,13 @@ impl StoredAggregator {
                 )),
                 (None, _) => held.open.with_detached(|db| db.commit(all, durability)),
             }
+        };
+        let Some(batch) = batch else { return py.detach(|| commit(Batch::new())) };
+        // What could not be committed is still the caller's.
+        crate::batch::Batch::lend(batch, |own| {
+            let sequence = py.detach(|| commit(own.clone()))?;
+            own.clear();
+            Ok(sequence)
         })
     }
 

@@ -5,7 +5,9 @@ use std::sync::OnceLock;
 use rustix::process::{Resource, getrlimit, setrlimit};
 
 /// What a process has one of. A child of a fork gets its own: in its parent's a thread may have held a lock, which
-/// nobody gives back in the child, and what is in it is of files of the parent's.
+/// nobody gives back in the child, and what is in it is of files of the parent's. Two cases stay: where a thread of the
+/// parent's makes the parent's own just as it forks, the child waits for that without end; and a process finds that of
+/// an ancestor whose number it has, as in a namespace of numbers of its own, or long after the ancestor's end.
 pub(crate) struct OfProcess<T>(OnceLock<Box<Generation<T>>>);
 
 /// A process's; that of its child's follows.

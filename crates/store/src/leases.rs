@@ -111,6 +111,8 @@ struct Taken {
     /// Whether the folder was made for it.
     has_made_folder: bool,
     lock: Option<FileLock>,
+    /// Whose it is.
+    process: u32,
 }
 
 impl Lease {
@@ -142,9 +144,10 @@ impl Lease {
         Ok(())
     }
 
-    /// Gives it back: nothing is needed any more.
+    /// Gives it back: nothing is needed any more. A child of a fork has none to give back: its parent may read yet.
     pub fn give_back(&self) {
-        if self.taken.lock().lock.is_none() {
+        let is_own = |taken: &Taken| taken.lock.is_some() && taken.process == process::id();
+        if !is_own(&self.taken.lock()) {
             return;
         }
         // What cannot be removed now the writer removes, who finds that nobody holds it.
@@ -213,7 +216,8 @@ impl Taken {
         let taken = fs.open(&path, Access::Foreign).and_then(|file| {
             // A writer of another user must be able to look at it.
             file.share()?;
-            let taken = Self { stem, file, place: Place::default(), has_made_folder, lock };
+            let process = process::id();
+            let taken = Self { stem, file, place: Place::default(), has_made_folder, lock, process };
             taken.write(Place::default()).map(|()| taken)
         });
         taken.inspect_err(|_| drop(fs.remove(&path)))
@@ -518,6 +522,19 @@ mod tests {
         assert!(lease.renew(&|| 4).unwrap());
         drop(lease);
         assert!(held(&*fs, dir).unwrap().is_empty());
+    }
+
+    /// A child of a fork that let go of its parent's reader removed the parent's lease.
+    #[test]
+    fn a_lease_is_given_back_by_the_process_that_took_it() {
+        let (_, fs) = memory();
+        let (leases, lease) = (Leases::new(&fs, Path::new(DIR)), take(&fs, 1));
+        lease.taken.lock().process ^= 1;
+        lease.give_back();
+        assert_eq!(least(&leases), Some(Place::default()));
+        lease.taken.lock().process ^= 1;
+        lease.give_back();
+        assert_eq!(least(&leases), None);
     }
 
     /// A folder that has more in it than leases could not be removed, and the database was neither whole nor gone.

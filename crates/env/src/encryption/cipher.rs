@@ -117,9 +117,9 @@ impl Randomness {
     }
 }
 
-/// Numbers of 96 bits that count from one that was drawn. So no two of an opening are the same; and those of two
-/// openings, of one database or of copies with the same keys, are so only if their beginnings lie as near to each other
-/// as they have encrypted texts.
+/// Numbers of 96 bits that count from one that was drawn: for the frames of an opening, or for blocks that are written
+/// together. So no two of one beginning are the same; and those of two, of one database or of copies with the same keys,
+/// are so only if their beginnings lie as near to each other as they have encrypted texts.
 pub(super) struct Nonces {
     first: u128,
     used: AtomicU64,

@@ -112,10 +112,7 @@ impl DataKeys {
     ) -> Result<Arc<Self>> {
         let (mut ring, mut providers) = (Ring::default(), BTreeMap::new());
         for one in &wrapped.keys {
-            let by = match providers.entry(&one.name) {
-                Entry::Occupied(known) => known.into_mut(),
-                Entry::Vacant(new) => new.insert(Cipher::new(&provider.key(&one.name)?)),
-            };
+            let by = cipher_of(&mut providers, &**provider, &one.name)?;
             ring.keys.insert(one.number, unwrap(one, &wrapped.vouched, by)?);
             ring.newest = ring.newest.max(one.number);
             ring.drawn = ring.newest;
@@ -138,15 +135,44 @@ impl DataKeys {
         }
         let by = Cipher::new(&provider.key(&name)?);
         let ring = self.ring.read();
-        let wrap = |(&number, data_key): (&u32, &Arc<DataKey>)| {
-            let (nonce, mut bytes) = (self.nonces.next(), [0; WRAPPED_BYTES]);
-            bytes[..KEY_BYTES].copy_from_slice(data_key.key.bytes());
-            let tag = by.encrypt(nonce, &place_of(number, vouched), &mut bytes[..KEY_BYTES])?;
-            bytes[KEY_BYTES..].copy_from_slice(&tag);
-            Ok(WrappedKey { number, name: name.clone(), nonce, bytes })
-        };
+        let wrap = |(&number, key): (&u32, &Arc<DataKey>)| self.wrap_one(number, key, &name, &by, vouched);
         let keys = ring.keys.iter().map(wrap).collect::<Result<_>>()?;
         Ok(WrappedKeys { keys, vouched: vouched.to_vec() })
+    }
+
+    /// Those of a file once more, each encrypted by the provider's key that it has there; their tags vouch for more, too.
+    /// So whoever can open by the file can do so by the other one.
+    pub fn wrap_again(
+        &self,
+        file: &WrappedKeys,
+        provider: &dyn KeyProvider,
+        vouched: &[u8],
+    ) -> Result<WrappedKeys> {
+        let (mut providers, mut keys) = (BTreeMap::new(), Vec::new());
+        for WrappedKey { number, name, .. } in &file.keys {
+            let by = cipher_of(&mut providers, provider, name)?;
+            let key = self.ring.read().keys.get(number).cloned();
+            let key = key.ok_or_else(|| Error::bug("a data key of the file is not known"))?;
+            keys.push(self.wrap_one(*number, &key, name, by, vouched)?);
+        }
+        debug_assert!(!keys.is_empty() && !vouched.is_empty(), "a file has keys, which are to vouch");
+        Ok(WrappedKeys { keys, vouched: vouched.to_vec() })
+    }
+
+    /// A data key, encrypted by the provider's key of this name.
+    fn wrap_one(
+        &self,
+        number: u32,
+        key: &DataKey,
+        name: &str,
+        by: &Cipher,
+        vouched: &[u8],
+    ) -> Result<WrappedKey> {
+        let (nonce, mut bytes) = (self.nonces.next(), [0; WRAPPED_BYTES]);
+        bytes[..KEY_BYTES].copy_from_slice(key.key.bytes());
+        let tag = by.encrypt(nonce, &place_of(number, vouched), &mut bytes[..KEY_BYTES])?;
+        bytes[KEY_BYTES..].copy_from_slice(&tag);
+        Ok(WrappedKey { number, name: name.to_owned(), nonce, bytes })
     }
 
     /// Draws a key, by which nothing is encrypted before it [begins](Self::begin): it must be in a file, durably.
@@ -262,9 +288,24 @@ impl DataKeys {
         key.map(|key| key.of_file(header)).transpose()
     }
 
-    pub(super) fn nonce(&self) -> [u8; NONCE_BYTES] {
-        self.nonces.next()
+    /// Nonces for some blocks of a file, from a first one that is drawn for them: a machine that was saved amid a file
+    /// and goes on twice encrypts other texts by other nonces, once what was begun is written.
+    pub(super) fn nonces_of_blocks(&self) -> Result<Nonces> {
+        Nonces::new(&self.randomness)
     }
+}
+
+/// The provider's key of a name, which is asked for once.
+fn cipher_of<'m, 'n>(
+    known: &'m mut BTreeMap<&'n str, Cipher>,
+    provider: &dyn KeyProvider,
+    name: &'n str,
+) -> Result<&'m Cipher> {
+    let cipher = match known.entry(name) {
+        Entry::Occupied(known) => known.into_mut(),
+        Entry::Vacant(new) => new.insert(Cipher::new(&provider.key(name)?)),
+    };
+    Ok(cipher)
 }
 
 /// What the tag of a data key vouches for.

@@ -86,13 +86,13 @@ impl BlockFile {
 
     /// Writes whole blocks, or up to the end of the file.
     fn write_blocks(&self, block: u64, bytes: &[u8]) -> Result<()> {
-        let cipher = self.cipher()?;
+        let (cipher, nonces) = (self.cipher()?, self.shared.keys.nonces_of_blocks()?);
         let mut stored = Vec::new();
         for (index, piece) in bytes.chunks(BLOCK_BYTES * BLOCKS_AT_ONCE as usize).enumerate() {
             let first = block + index as u64 * BLOCKS_AT_ONCE;
             stored.clear();
             for (number, text) in (first..).zip(piece.chunks(BLOCK_BYTES)) {
-                blocks::encrypt(cipher, self.shared.keys.nonce(), number, text, &mut stored)?;
+                blocks::encrypt(cipher, nonces.next(), number, text, &mut stored)?;
             }
             self.inner.write_at(blocks::place_of(first), &stored)?;
         }

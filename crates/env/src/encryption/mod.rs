@@ -9,7 +9,8 @@
 //!
 //! Without the feature `encryption` there are no data keys, and so nothing of this is ever run.
 //!
-//! **Invariant:** no two texts are encrypted by one key and one nonce, whatever was copied, cut or written anew.
+//! **Invariant:** no two texts are encrypted by one key and one nonce, whatever was copied, cut or written anew. Only a
+//! machine that is saved with its memory, and goes on twice, breaks it, for what was under way and for frames.
 
 #[cfg(not(feature = "encryption"))]
 mod absent;

@@ -251,6 +251,60 @@ fn no_nonce_comes_twice() {
     }
 }
 
+/// Each write draws where its nonces begin: a machine that was saved amid a file and went on twice had the same count, and
+/// so the same nonces for different texts of one file.
+#[test]
+fn each_write_of_blocks_begins_elsewhere() {
+    let (memory, fs, _) = made(17, Damage::IsAnError);
+    let file = fs.create(Path::new(PATH), Access::Direct).unwrap();
+    for at in 0..3 {
+        file.write_at(at * 2 * BLOCK_BYTES as u64, &[7; 2 * BLOCK_BYTES]).unwrap();
+    }
+    let stored = read(&*memory, PATH).unwrap();
+    let number = |block: &[u8]| {
+        let mut bytes = [0; 16];
+        bytes[..12].copy_from_slice(&block[4..16]);
+        u128::from_le_bytes(bytes)
+    };
+    let numbers: Vec<u128> = stored[HEADER_BYTES..].chunks(STORED_BYTES).map(number).collect();
+    let follows: Vec<bool> =
+        numbers.windows(2).map(|pair| pair[1].wrapping_sub(pair[0]) % (1 << 96) == 1).collect();
+    assert_eq!(follows, [true, false, true, false, true]);
+}
+
+/// A key file is written once more by the keys that it has, whichever is the provider's current one by now.
+#[test]
+fn data_keys_are_wrapped_again_by_the_keys_that_they_have() {
+    struct Both;
+    impl KeyProvider for Both {
+        fn current(&self) -> Result<String> {
+            Err(forebay_base::Error::invalid("it may only decrypt"))
+        }
+        fn key(&self, name: &str) -> Result<Key> {
+            Ok(Key::new([if name == "one" { 1 } else { 2 }; 32]))
+        }
+    }
+    let env = Env::memory(18);
+    let one: Arc<dyn KeyProvider> = Arc::new(OneKey::new("one", Key::new([1; 32])));
+    let keys = DataKeys::new(&env).unwrap();
+    let older = keys.wrap(&*one, b"").unwrap();
+    let mut frame = *b"a frame of the log";
+    let trailer = keys.encrypt_frame(b"here", &mut frame).unwrap();
+    assert!(keys.wrap(&Both, b"of it").is_err());
+    let newer = keys.wrap_again(&older, &Both, b"of it").unwrap();
+    assert_eq!((&*newer.keys[0].name, &*newer.vouched), ("one", &b"of it"[..]));
+    let again = DataKeys::unwrap(&env, &newer, &one, None).unwrap();
+    assert!(again.decrypt_frame(b"here", &mut frame, &trailer).unwrap());
+    assert!(DataKeys::unwrap(&env, &WrappedKeys { vouched: Vec::new(), ..newer }, &one, None).is_err());
+    keys.begin(keys.draw().unwrap());
+    let two: Arc<dyn KeyProvider> = Arc::new(OneKey::new("two", Key::new([2; 32])));
+    let mut mixed = keys.wrap(&*two, b"").unwrap();
+    mixed.keys[0] = older.keys[0].clone();
+    let names: Vec<String> =
+        keys.wrap_again(&mixed, &Both, b"of it").unwrap().keys.into_iter().map(|key| key.name).collect();
+    assert_eq!(names, ["one", "two"]);
+}
+
 /// Data keys are had by the provider's key alone, and by no other of its name.
 #[test]
 fn data_keys_are_had_by_the_providers_key_alone() {

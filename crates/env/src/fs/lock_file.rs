@@ -41,12 +41,14 @@ pub(super) fn lock(
     if !exclusive {
         return Ok(Some(FileLock::new(Locked::new(file, mode))));
     }
+    // Before what may fail: it is given up then, whatever children have the same open file.
+    let locked = Locked::new(file, mode);
     let hold = |dir: &Path| {
         let opened = fs::File::open(dir).map_err(|e| Error::io("open directory", dir, &e))?;
         Ok(dirs.hold(dir, opened))
     };
     let held = path.parent().map(hold).transpose()?;
-    Ok(Some(FileLock::new((Locked::new(file, mode), held))))
+    Ok(Some(FileLock::new((locked, held))))
 }
 
 /// A lock that is held. Of one that is held alone the file tells which process that is; nothing depends on it.

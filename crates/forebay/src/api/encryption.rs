@@ -14,8 +14,8 @@ pub struct EncryptionStats {
     pub data_keys: usize,
     /// Bytes of lists and trees.
     pub bytes: u64,
-    /// Of them, those that are encrypted by others than the newest data key. A [full
-    /// compaction](crate::Table::compact) of each table writes its lists anew.
+    /// Of them, those that are encrypted by others than the newest data key.
+    /// [`rewrite`](crate::Table::rewrite) of each table writes them anew.
     pub older_bytes: u64,
 }
 

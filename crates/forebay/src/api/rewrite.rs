@@ -3,6 +3,7 @@
 use std::str::FromStr;
 
 use forebay_base::{Error, Result};
+use forebay_layouts::DataFile;
 
 use crate::Table;
 
@@ -12,7 +13,9 @@ use crate::Table;
 pub enum Rewrite {
     /// All.
     All,
-    /// Those of an encrypted database that are encrypted by another data key than the newest.
+    /// Those of an encrypted database that are encrypted by another data key than the newest. What is being ingested
+    /// meanwhile, or sorted into another order, may come in by an older one all the same: look at
+    /// [`encryption_stats`](crate::Database::encryption_stats) afterwards.
     OlderKeys,
 }
 
@@ -33,7 +36,11 @@ impl Table {
     /// [Compacts](Self::compact), and then writes anew what is left of files that were there: lists of which nothing is to
     /// be merged any more a compaction leaves as they are. So what [`alter`](crate::TableBuilder::alter) changes of
     /// compression and filters, and a new data key, comes to all that the table has. Old files go
-    /// once no snapshot or savepoint holds them. It reads and writes the table once or twice, by one thread.
+    /// once no snapshot or savepoint holds them. It reads and writes the table once or twice, by one thread; meanwhile lists
+    /// that are written to it wait to be merged, and writers may have to wait for that.
+    ///
+    /// The [metadata](crate::Aggregator::commit) of commits, which no table has that can be opened, are written anew along
+    /// with any. What is damaged is left as it is, and so told of once all else is done.
     ///
     /// ```
     /// # let env = forebay::env::Env::simulated(forebay::env::fs::MemoryFs::new(), 1);
@@ -49,7 +56,7 @@ impl Table {
     pub fn rewrite(&self, what: Rewrite) -> Result<()> {
         let context = &self.engine.context;
         let newest = context.encryption.as_ref().map(|encryption| encryption.newest());
-        self.engine.background.rewrite(self.id(), |file, below| match (what, newest) {
+        let is_wanted = |file: &DataFile, below: u64| match (what, newest) {
             (Rewrite::All, _) => file.id() < below,
             (Rewrite::OlderKeys, None) => false,
             // One of which that cannot be read is told of by whoever reads the rest.
@@ -57,6 +64,10 @@ impl Table {
                 let encrypted = context.env.fs.encrypted_as(&file.path());
                 encrypted.map_or(true, |encrypted| encrypted.is_some_and(|(key, _)| key != newest))
             }
-        })
+        };
+        let rewrite = |id: u32| self.engine.background.rewrite(id, is_wanted);
+        let hidden = self.engine.versions.state().table_named("").map(|table| table.id);
+        let own = rewrite(self.id());
+        own.and(hidden.filter(|&id| id != self.id()).map_or(Ok(()), rewrite))
     }
 }

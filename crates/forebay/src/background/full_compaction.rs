@@ -105,10 +105,11 @@ struct Found {
 
 /// What is next of a compaction of files.
 fn find_of_files(table: &TableState, busy: &BTreeSet<NodeKey>, files: &BTreeSet<u64>) -> Found {
-    let left = left_of(&*table.version, files);
-    let plan = table.version.next_rewrite_of(busy, &left);
+    let plan = table.version.next_rewrite_of(busy, files);
     let is_last = plan.is_none();
-    Found { plan, at: At::Files(None), is_left: is_last && !left.is_empty(), is_last }
+    // Only then: it looks at all that the table has.
+    let is_left = is_last && !left_of(&*table.version, files).is_empty();
+    Found { plan, at: At::Files(None), is_left, is_last }
 }
 
 impl Background {

@@ -47,17 +47,26 @@ pub(super) fn left_of(version: &dyn TableVersion, files: &BTreeSet<u64>) -> BTre
 
 impl Background {
     /// Compacts a table, and then writes anew what it has in files that are wanted so; whether they are is asked with the
-    /// id below which files were there at the beginning. Others that come meanwhile are none of these.
+    /// id below which files were there at the beginning. Others that come meanwhile are none of these. What cannot be
+    /// merged keeps no other files from that: it is told of in the end.
     pub(crate) fn rewrite(&self, table: u32, is_wanted: impl Fn(&DataFile, u64) -> bool) -> Result<()> {
         let below = self.versions.lists.next_id.load(Ordering::Relaxed);
         // Who was at work on it is done then, and what was merged is new.
-        self.compact(table, &Scope::default())?;
+        let merged = self.compact(table, &Scope::default());
+        let is_there = || self.versions.state().tables.contains_key(&table);
+        if merged.is_err() && (self.context.check_open().is_err() || !is_there()) {
+            return merged;
+        }
         let state: Arc<TableState> = Arc::clone(self.versions.view().table(table)?);
         let files = state.version.files().into_iter().filter(|file| !file.is_resident());
         let files: BTreeSet<u64> =
             files.filter(|file| is_wanted(file, below)).map(|file| file.id()).collect();
         // Or those files would be held while their room is wanted.
         drop(state);
-        if files.is_empty() { Ok(()) } else { self.compact(table, &Scope::Files(Arc::new(files))) }
+        if files.is_empty() {
+            return merged;
+        }
+        let rewritten = self.compact(table, &Scope::Files(Arc::new(files)));
+        merged.and(rewritten)
     }
 }

@@ -8,6 +8,7 @@ use std::path::Path;
 use forebay_base::{Error, Result};
 use forebay_env::Env;
 use forebay_store::manifest::Superblock;
+use forebay_store::salvage::Gaps;
 
 #[cfg(feature = "encryption")]
 pub(crate) use with::Encryption;
@@ -29,11 +30,12 @@ pub(crate) fn unlock(
     dir: &Path,
     options: &Options,
     superblock: &Superblock,
+    gaps: &Gaps,
 ) -> Result<(Env, Option<Encryption>)> {
     match (superblock.is_encrypted, options.is_encrypted()) {
         (false, false) => Ok((env.clone(), None)),
         (true, true) => {
-            let (fs, encryption) = Encryption::unlock(env, dir, options, superblock)?;
+            let (fs, encryption) = Encryption::unlock(env, dir, options, superblock, gaps)?;
             Ok((Env { fs, ..env.clone() }, Some(encryption)))
         }
         (true, false) => Err(Error::invalid(format!(
@@ -57,6 +59,7 @@ mod without {
     use forebay_base::{Error, Result};
     use forebay_env::{Env, FileSystem};
     use forebay_store::manifest::Superblock;
+    use forebay_store::salvage::Gaps;
 
     use crate::options::Options;
 
@@ -78,6 +81,7 @@ mod without {
             _: &Path,
             _: &Options,
             _: &Superblock,
+            _: &Gaps,
         ) -> Result<(Arc<dyn FileSystem>, Self)> {
             Err(Error::bug("a build without encryption was asked for it"))
         }
@@ -111,6 +115,7 @@ mod with {
     use forebay_env::{Env, FileSystem};
     use forebay_store::manifest::{AppendError, KeyFile, Superblock};
     use forebay_store::names;
+    use forebay_store::salvage::Gaps;
 
     use crate::options::Options;
 
@@ -162,6 +167,7 @@ mod with {
             dir: &Path,
             options: &Options,
             superblock: &Superblock,
+            gaps: &Gaps,
         ) -> Result<(Arc<dyn FileSystem>, Self)> {
             let provider = options.key_provider.as_ref().map(|provider| Arc::clone(&provider.0));
             let provider = provider.ok_or_else(|| Error::bug("nobody has the keys"))?;
@@ -177,7 +183,12 @@ mod with {
                     }
                     error => error,
                 })?;
-            file.vouch(dir, superblock)?;
+            match file.vouch(dir, superblock) {
+                // Lists may be read by it all the same.
+                Err(error)
+                    if options.salvage && gaps.pass_over(&dir.join(names::SUPERBLOCK), &error, None) => {}
+                vouched => vouched?,
+            }
             let damage = if options.salvage { Damage::Zeros } else { Damage::IsAnError };
             let fs = EncryptedFs::new(Arc::clone(&env.fs), Arc::clone(&keys), damage);
             let (superblock, is_vouched) = (superblock.encode(), !file.wrapped.vouched.is_empty());
@@ -185,12 +196,23 @@ mod with {
         }
 
         /// Lets the key file of an older build vouch for the superblock, too: what is changed from here on is noticed.
-        /// Where there is no room for that, the next opening does.
+        /// Each data key stays encrypted by the provider's key that it has: to change that is for its user. Where there is
+        /// no room for it, or the provider refuses, the next opening does.
         pub(crate) fn vouch(&self, fs: &dyn FileSystem, dir: &Path) -> Result<()> {
             if self.is_vouched {
                 return Ok(());
             }
-            self.wrap(fs, dir).or_else(|error| if error.is_no_space() { Ok(()) } else { Err(error) })
+            let _alone = self.replacing.lock();
+            let older = KeyFile::read(fs, dir)?;
+            debug_assert_eq!(older.wrapped.keys.len(), self.keys.count(), "none is drawn before it is open");
+            let Ok(wrapped) = self.keys.wrap_again(&older.wrapped, &*self.provider, &self.superblock) else {
+                return Ok(());
+            };
+            match (KeyFile { wrapped }).write(fs, dir).map_err(AppendError::into_cause) {
+                // There is no room, or the file would be too long.
+                Err(error) if error.is_no_space() || matches!(error, Error::Invalid(_)) => Ok(()),
+                written => written,
+            }
         }
 
         /// The number of the newest data key.

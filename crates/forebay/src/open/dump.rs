@@ -17,6 +17,7 @@ use forebay_store::manifest::{
     Change, Current, Edit, Feed, Lineage, LogMark, Manifest, Superblock, TableEntry,
 };
 use forebay_store::names;
+use forebay_store::salvage::Gaps;
 use serde::Serialize;
 
 use crate::context::unlock;
@@ -142,8 +143,9 @@ pub(crate) fn dump(options: &Options, dir: &Path, see: &mut dyn FnMut(Dumped) ->
         // What is not known of them would be taken for damage.
         listing.manifests.clear();
     }
+    let gaps = Gaps::default();
     let unlocked = match &superblock {
-        Ok(superblock) if superblock.is_encrypted => unlock(&env, dir, options, superblock),
+        Ok(superblock) if superblock.is_encrypted => unlock(&env, dir, options, superblock, &gaps),
         _ => Ok((env.clone(), None)),
     };
     let (unlocked, _encryption) = match unlocked {

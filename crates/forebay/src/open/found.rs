@@ -36,7 +36,7 @@ pub(super) struct Unlocked {
 pub(super) fn unlocked(env: &Env, dir: &Path, options: &Options) -> Result<Unlocked> {
     let gaps = Arc::new(Gaps::default());
     let superblock = superblock(&*env.fs, dir, options, &gaps)?;
-    let (env, encryption) = unlock(env, dir, options, &superblock)?;
+    let (env, encryption) = unlock(env, dir, options, &superblock, &gaps)?;
     debug_assert_eq!(encryption.is_some(), superblock.is_encrypted, "without its keys nothing of it is read");
     Ok(Unlocked { superblock, env, encryption, gaps })
 }

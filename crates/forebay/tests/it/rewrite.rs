@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use forebay::{Codec, Database, Layout, Options, Rewrite, Table};
-use forebay_env::{Env, Rng};
+use forebay_env::{Access, Env, Rng};
 use forebay_testkit::ordered_layouts;
 
 const KEYS: u32 = 2000;
@@ -83,6 +83,38 @@ fn all_files_are_others() {
         assert_eq!(db.verify(&mut |_, _| ()).unwrap().problems, Vec::<String>::new());
     }
     assert!(kept > layouts.len() / 2, "what is by the newest key is left alone: {kept}");
+}
+
+/// A damaged list that has something to be merged with ended it, and all others stayed as they were.
+#[test]
+fn damage_to_one_list_keeps_no_other_from_it() {
+    let env = Env::memory(200);
+    let (db, table) = open(&env, Layout::wb_tree_ordered(), Codec::None);
+    let (mut rng, mut model) = (Rng::new(200), BTreeMap::new());
+    fill(&table, &mut rng, &mut model, 0);
+    table.compact().unwrap();
+    let damaged = files(&env).pop_first().unwrap();
+    drop(table);
+    db.close().unwrap();
+    let file = env.fs.open(&Path::new("/db").join(&damaged), Access::Buffered).unwrap();
+    let mut byte = [0];
+    file.read_at(40, &mut byte).unwrap();
+    file.write_at(40, &[!byte[0]]).unwrap();
+    drop(file);
+    let (_db, table) = open(&env, Layout::wb_tree_ordered(), Codec::None);
+    let before = files(&env);
+    assert!(before.len() > 3 && before.contains(&damaged), "{before:?}");
+    let lost = model.keys().find(|key| table.get(key).is_err()).unwrap();
+    table.put(lost, "again").unwrap();
+    assert!(table.rewrite(Rewrite::All).unwrap_err().is_corruption());
+    let left: Vec<String> = files(&env).intersection(&before).cloned().collect();
+    assert_eq!(left, [damaged]);
+    for (key, value) in model.iter().filter(|(key, _)| *key != lost) {
+        match table.get(key) {
+            Ok(found) => assert_eq!(found.as_ref(), Some(value)),
+            Err(error) => assert!(error.is_corruption(), "{error}"),
+        }
+    }
 }
 
 /// It ends while others write, and beside other compactions of the table.

@@ -1,5 +1,8 @@
 //! The superblock is plain text, and the key file vouches for it.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use forebay::Rescue;
 use forebay::encryption::KeyProvider;
 use forebay_base::checksum::plain as checksum;
 use forebay_env::encryption::DataKeys;
@@ -83,4 +86,70 @@ fn a_key_file_of_an_older_build_vouches_once_it_was_opened() {
     newer.wrapped.vouched.clear();
     newer.write(&*fs, Path::new(DIR)).unwrap();
     assert!(refusal(open(true)).contains("FOREBAY.keys"));
+}
+
+/// It was not opened to be rescued either.
+#[test]
+fn a_rescue_passes_over_a_superblock_that_was_changed() {
+    let fs = MemoryFs::new();
+    let env = Env::simulated(fs.clone(), 25);
+    let db = Database::open(DIR, options(&env, "one", 1)).unwrap();
+    fill(&db, &mut Rng::new(25), 200).unwrap();
+    let there = count(&db).unwrap();
+    db.close().unwrap();
+    let intact = bytes_of(&*fs, &Path::new(DIR).join(names::SUPERBLOCK));
+    // A bit of the database's id.
+    flip(&fs, &intact, 21, 0);
+    assert!(Database::open(DIR, options(&env, "one", 1)).is_err());
+    let report = Rescue::new(options(&env, "one", 1)).run(DIR, "/rescued", &mut |_, _| ()).unwrap();
+    assert!(!report.damage.is_empty(), "it is told");
+    let found = count(&Database::open("/rescued", options(&env, "one", 1)).unwrap()).unwrap();
+    assert!(found > 0 && found <= there, "{found} of {there}");
+}
+
+/// A provider that has both keys, but tells of no current one, and refuses once it was asked so often.
+struct Both(AtomicUsize);
+
+impl KeyProvider for Both {
+    fn current(&self) -> Result<String> {
+        Err(Error::Invalid("it may only decrypt".into()))
+    }
+
+    fn key(&self, name: &str) -> Result<Key> {
+        let left = self.0.load(Ordering::SeqCst);
+        self.0.store(left.saturating_sub(1), Ordering::SeqCst);
+        if left == 0 {
+            return Err(Error::Invalid("not again".into()));
+        }
+        Ok(Key::new([if name == "one" { 1 } else { 2 }; 32]))
+    }
+}
+
+/// Opening by a provider that has another current key locked out who had only the one before, and one that may only
+/// decrypt could not open any more.
+#[test]
+fn an_older_key_file_is_mended_by_the_keys_that_it_has() {
+    let fs = MemoryFs::new();
+    let env = Env::simulated(fs.clone(), 24);
+    let db = Database::open(DIR, options(&env, "one", 1)).unwrap();
+    fill(&db, &mut Rng::new(24), 200).unwrap();
+    let there = count(&db).unwrap();
+    db.close().unwrap();
+    let provider: Arc<dyn KeyProvider> = Arc::new(OneKey::new("one", Key::new([1; 32])));
+    let read = || KeyFile::read(&*fs, Path::new(DIR)).unwrap();
+    let data_keys = DataKeys::unwrap(&env, &read().wrapped, &provider, None).unwrap();
+    let older = KeyFile { wrapped: data_keys.wrap(&*provider, &[]).unwrap() };
+    older.write(&*fs, Path::new(DIR)).unwrap();
+    let open = |asked| {
+        let both = Arc::new(Both(AtomicUsize::new(asked)));
+        let db = Database::open(DIR, plain(&env).encryption(both)).unwrap();
+        assert_eq!(count(&db).unwrap(), there);
+        db.close().unwrap();
+    };
+    open(1);
+    assert_eq!(read(), older, "it could not be mended, and opens all the same");
+    open(10);
+    let newer = read();
+    assert!(newer.wrapped.keys.iter().all(|key| key.name == "one") && !newer.wrapped.vouched.is_empty());
+    assert_eq!(count(&Database::open(DIR, options(&env, "one", 1)).unwrap()).unwrap(), there);
 }

@@ -79,7 +79,33 @@ def _close_with_multiprocessing(close: _Callable[[], None]) -> None:
     util = _sys.modules.get("multiprocessing.util")
     process = _sys.modules.get("multiprocessing.process")
     if util is not None and process is not None and process.parent_process() is not None:
-        util.Finalize(None, close, exitpriority=0)
+        util.Finalize(None, _close_behind_threads, args=(close,), exitpriority=0)
+
+
+def _close_behind_threads(close: _Callable[[], None]) -> None:
+    """Closes once the other threads are over, which multiprocessing waits for only behind its finalizers."""
+    import threading
+
+    closing = "forebay-close"
+
+    def others() -> _list[threading.Thread]:
+        apart = (threading.current_thread(), threading.main_thread())
+        return [
+            thread
+            for thread in threading.enumerate()
+            if not (thread.daemon or thread in apart or thread.name == closing)
+        ]
+
+    def wait_and_close() -> None:
+        while waited_for := others():
+            waited_for[0].join()
+        close()
+
+    if others():
+        # They may wait for what comes behind the finalizers, as those of executors do; this thread is waited for with them.
+        threading.Thread(target=wait_and_close, name=closing, daemon=False).start()
+    else:
+        close()
 
 
 def _register() -> None:

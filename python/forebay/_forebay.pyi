@@ -756,7 +756,8 @@ class StoredAggregator:
     def at(self, snapshot: Snapshot) -> AggregatorSnapshot:
         """The groups as they were when a snapshot was taken, also a savepoint's (``Database.open_savepoint``).
 
-        Raises NotFound where the aggregator was not there, and Invalid where nothing was added to this one yet.
+        Raises NotFound where the aggregator was not there, and Invalid where nothing was added to this one yet, where it
+        was one of other groups by then, or of another database.
         """
     def finalize(self) -> None:
         """Merges all there is to one state a group: the least space, and the fewest reads."""

@@ -525,6 +525,40 @@ def test_groups_of_a_moment(db: fb.Database) -> None:
     assert pa.table(result).num_rows == 2, "rows hold what they need"
 
 
+def test_a_moment_of_other_groups_is_refused(db: fb.Database, place: Path) -> None:
+    """The aggregator of this name may have been another one by then, or be another database's."""
+
+    def remade(key: str, aggs: dict[str, str], rows: dict[str, Any]) -> fb.StoredAggregator:
+        for name in set(db.tables()) & {"g", "g.schema"}:
+            db.drop_table(name)
+        groups = db.aggregator("g", key=key, aggs=aggs)
+        groups.update(pa.table(rows))
+        return groups
+
+    groups = remade("city", {"n": fb.sum("sold")}, {"city": ["Oslo", "Bern"], "sold": [3, 5]})
+    db.savepoint("monday")
+    moments = [db.snapshot(), db.open_savepoint("monday")]
+    others: list[tuple[str, dict[str, str], dict[str, Any], str]] = [
+        ("country", {"total": fb.sum("lost")}, {"country": ["no"], "lost": [1]}, "these are groups by"),
+        ("city", {"total": fb.sum("sold")}, {"city": ["Oslo"], "sold": [1]}, "had aggs"),
+        ("city", {"n": fb.sum("sold")}, {"city": [1], "sold": [1]}, "column `city`"),
+        ("city", {"n": fb.sum("sold")}, {"city": ["Oslo"], "sold": [1.5]}, "column `sum:sold`"),
+    ]
+    for key, aggs, rows, match in others:
+        groups = remade(key, aggs, rows)
+        for moment in moments:
+            with pytest.raises(fb.Invalid, match=match):
+                groups.at(moment)
+    groups = remade("city", {"n": fb.sum("sold")}, {"city": ["Oslo"], "sold": [1]})
+    for moment in moments:
+        assert groups.at(moment).get("Oslo") == {"n": 3}, "the groups of then, as they were"
+    with fb.open(place / "other", memory="8MB") as other:
+        foreign = other.aggregator("g", key="user", aggs={"n": fb.sum("x")})
+        foreign.update(pa.table({"user": ["u"], "x": [9]}))
+        with pytest.raises(fb.Invalid, match="the snapshot is of another database"):
+            foreign.at(moments[0])
+
+
 def test_a_batch_that_was_not_committed_is_kept(db: fb.Database) -> None:
     other, batch = db.table("other"), db.batch()
     batch.put(other, b"a", b"1")

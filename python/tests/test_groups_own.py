@@ -539,3 +539,165 @@ def test_answers_are_read_amid_a_call(db: fb.Database) -> None:
 
     counts = fb.Aggregator(key="k", aggs={"n": fb.count()})
     assert counts.update(pa.RecordBatchReader.from_batches(pa.schema({"k": pa.int64()}), rows())) == 3
+
+
+HELD = """
+import ctypes, faulthandler, sys, threading, time
+import polars as pl
+import forebay as fb
+sys.path.insert(0, sys.argv[1])
+from test_groups_own import Mean
+faulthandler.dump_traceback_later(60, exit=True)
+
+class Slow(Mean):
+    def merge(self, states, groups):
+        time.sleep(0.005)
+        return super().merge(states, groups)
+
+call = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+release = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
+
+class Stream(ctypes.Structure):
+    _fields_ = [("get_schema", call), ("get_next", call), ("get_last_error", ctypes.c_void_p)]
+    _fields_ += [("release", ctypes.c_void_p), ("private_data", ctypes.c_void_p)]
+
+class Array(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_int64) for name in ("length", "null_count", "offset", "n_buffers", "n_children")]
+    _fields_ += [(name, ctypes.c_void_p) for name in ("buffers", "children", "dictionary", "release", "private_data")]
+
+pointer = ctypes.pythonapi.PyCapsule_GetPointer
+pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+
+def drained(rows):
+    capsule = rows.__arrow_c_stream__()
+    at = pointer(capsule, b"arrow_array_stream")
+    count = 0
+    while True:
+        array = Array()
+        assert Stream.from_address(at).get_next(at, ctypes.addressof(array)) == 0
+        if not array.release:
+            return count
+        count += array.length
+        release(array.release)(ctypes.addressof(array))
+
+groups = fb.Aggregator(key="k", aggs={"m": Slow("v")}, threads=2)
+rows = pl.DataFrame({"k": range(300), "v": [1] * 300})
+groups.update(rows)
+over = threading.Event()
+
+def add():
+    while not over.is_set():
+        groups.update(rows)
+
+adding = threading.Thread(target=add)
+adding.start()
+until = time.monotonic() + 5
+while time.monotonic() < until:
+    assert drained(groups.states()) == 300
+assert drained(groups.result()) == 300
+over.set()
+adding.join()
+print("done")
+"""
+
+
+def programmed(program: str, *args: object) -> tuple[int, str, str]:
+    """What an interpreter of its own ends with, and says."""
+    ended = subprocess.run(
+        [sys.executable, "-c", program, *map(str, args)], capture_output=True, text=True, timeout=200, check=False
+    )
+    return ended.returncode, ended.stdout, ended.stderr
+
+
+def test_a_reader_may_hold_the_interpreters_lock() -> None:
+    """One that is called through ctypes.PYFUNCTYPE does, while another thread's merge waits for it."""
+    assert programmed(HELD, Path(__file__).parent) == (0, "done\n", "")
+
+
+DROPPED = """
+import sys, threading, time
+import polars as pl
+import forebay as fb
+sys.path.insert(0, sys.argv[2])
+from test_groups_own import Mean
+main, amid, go, gone = threading.get_ident(), threading.Event(), threading.Event(), threading.Event()
+
+class Dropping(Mean):
+    def merge(self, states, groups):
+        if threading.get_ident() != main and not amid.is_set():
+            amid.set()
+            go.wait(60)
+            held.clear()
+            gone.set()
+        return super().merge(states, groups)
+
+held = [fb.open(sys.argv[1], memory="16MB")]
+held.append(held[0].aggregator("g", key="k", aggs={"m": Dropping("v")}))
+rows = pl.DataFrame({"k": range(20_000), "v": [1] * 20_000})
+for _ in range(400):
+    held[1].update(rows)
+    if amid.is_set():
+        break
+assert amid.is_set()
+go.set()
+assert gone.wait(60)
+for _ in range(600):
+    try:
+        db = fb.open(sys.argv[1], memory="16MB")
+        break
+    except fb.Busy:
+        time.sleep(0.1)
+assert db.aggregator("g", key="k", aggs={"m": Mean("v")}).get(7) == {"m": 1.0}
+print("done")
+"""
+
+
+def test_a_database_may_be_dropped_amid_a_merge(place: Path) -> None:
+    """As a collection of garbage does, by a thread of the engine that closing it waits for."""
+    assert programmed(DROPPED, place / "db", Path(__file__).parent) == (0, "done\n", "")
+
+
+def test_the_object_that_came_last_merges(db: fb.Database) -> None:
+    """In a notebook a function is mended and given again while the database stays open."""
+
+    class Lossy(Mean):
+        tolerance = None  # type: ignore[assignment]
+
+        def merge(self, states: Any, groups: Any) -> Any:
+            merged: pl.DataFrame = super().merge(states, groups)
+            return merged.with_columns(pl.col("sum") * 0)
+
+    faulty = Faulty("v")
+    one = pa.table({"k": [1], "v": [1]})
+    for name, wrong in (("lossy", Lossy("v")), ("faulty", faulty)):
+        faulty.on = None
+        groups = db.aggregator(name, key="k", aggs={"m": wrong})
+        for _ in range(5):
+            groups.update(one)
+        faulty.on, faulty.act = "merge", raises(ZeroDivisionError("of before"))
+        groups = db.aggregator(name, key="k", aggs={"m": Mean("v")})
+        for _ in range(200):
+            groups.update(one)
+        db.flush()
+        groups.finalize()
+        assert groups.get(1) == {"m": 1.0}
+        assert len(pa.table(groups.states()).column(1)[0].as_py()) < 1000, "of 205 states few are left"
+
+
+def test_what_one_handle_failed_at_is_told_by_another(db: fb.Database) -> None:
+    faulty = Faulty("v")
+    one = pa.table({"k": [1], "v": [1]})
+    groups = db.aggregator("g", key="k", aggs={"m": faulty})
+    groups.update(one)
+    groups = db.aggregator("g", key="k", aggs={"m": faulty})
+    groups.update(one)
+    faulty.on, faulty.act = "merge", raises(ZeroDivisionError("of before"))
+    told = 0
+    for _ in range(200):
+        try:
+            groups.update(one)
+            db.flush()
+        except ZeroDivisionError:
+            told += 1
+    faulty.on = None
+    assert told > 0

@@ -122,6 +122,45 @@ def test_children_of_multiprocessing_close_what_is_open(place: Path, method: str
     assert done.stdout == "0 1000\n"
 
 
+@pytest.mark.parametrize("method", ["fork", "forkserver", "spawn"])
+def test_children_of_multiprocessing_close_behind_their_threads(place: Path, method: str) -> None:
+    """As programs do; a thread of an executor ends only when it is told to, which is behind all that."""
+    program = place / "program.py"
+    program.write_text(
+        textwrap.dedent(
+            """
+            import multiprocessing, sys, threading, time
+            from concurrent.futures import ThreadPoolExecutor
+            import forebay as fb
+
+            def put(table):
+                for at in range(10):
+                    time.sleep(0.02)
+                    table.put(b"%d" % at, b"v")
+
+            def work(path):
+                global db, pool
+                db, pool = fb.open(path, log=False), ThreadPoolExecutor(1)
+                assert pool.submit(int, "7").result() == 7
+                threading.Thread(target=put, args=(db.table("t"),)).start()
+
+            if __name__ == "__main__":
+                path, method = sys.argv[1:]
+                fb.open(path, log=False).close()
+                child = multiprocessing.get_context(method).Process(target=work, args=(path,))
+                child.start()
+                child.join()
+                with fb.open(path, log=False) as db:
+                    print(child.exitcode, db.table("t").count())
+            """
+        )
+    )
+    done = subprocess.run(
+        [sys.executable, program, place / "db", method], capture_output=True, text=True, timeout=100, check=True
+    )
+    assert (done.stdout, done.stderr) == ("0 10\n", "")
+
+
 def test_a_child_of_a_fork_holds_no_lock_that_its_parent_gave_up(place: Path) -> None:
     told = run(
         """

@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::batch::Batch;
 use crate::changes::Changes;
 use crate::failure::{Failure, Outcome};
-use crate::groups::StoredAggregator;
+use crate::groups::{Merges, StoredAggregator};
 use crate::handle::Handle;
 use crate::home::{Close, Home, register};
 use crate::options::{durability, duration, texts};
@@ -27,6 +27,8 @@ pub(crate) struct Open {
     /// That of writes that say none.
     pub(crate) usual: Durability,
     attempts: u32,
+    /// Of the functions in Python that aggregators of it have.
+    pub(crate) merges: Merges,
 }
 
 impl Open {
@@ -121,7 +123,7 @@ pub(crate) fn open(
         made = made.pool(pool.get().shared()?);
     }
     let db = py.detach(|| forebay::Database::open(&path, made))?;
-    let open = Arc::new(Open { db: RwLock::new(Some(db)), usual, attempts });
+    let open = Arc::new(Open { db: RwLock::new(Some(db)), usual, attempts, merges: Merges::default() });
     register(py, &open);
     Ok(Database { home: Home::new(open), path })
 }

@@ -4,10 +4,11 @@
 //! **Invariant:** in a child nothing of the parent's is used or dropped.
 //!
 //! **Invariant:** from within a function of Python's that the engine called nothing here is used: the engine may hold locks
-//! that would be waited for.
+//! that would be waited for. What is dropped there is dropped by another thread.
 
 use std::cell::Cell;
 use std::sync::LazyLock;
+use std::thread::{Builder, JoinHandle};
 
 use forebay::Error;
 use forebay_env::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -22,6 +23,9 @@ static GENERATION: AtomicU32 = AtomicU32::new(0);
 /// What is closed before the interpreter goes. It is locked with the interpreter's lock, and for a moment only: so no fork
 /// comes amid it.
 static OPEN: LazyLock<Mutex<Vec<Opened>>> = LazyLock::new(Mutex::default);
+
+/// Threads that drop what was let go of amid a call of a function of Python's. It is locked as [`OPEN`] is.
+static DROPPING: LazyLock<Mutex<Vec<JoinHandle<()>>>> = LazyLock::new(Mutex::default);
 
 /// Whether threads of the engine may wait for the interpreter's lock, since there are functions in Python.
 static CALLS: AtomicBool = AtomicBool::new(false);
@@ -69,7 +73,12 @@ pub(crate) fn register<T: Close + 'static>(_py: Python<'_>, opened: &Arc<T>) {
 pub(crate) fn close_all(py: Python<'_>) {
     let generation = GENERATION.load(Ordering::Relaxed);
     let open = std::mem::take(&mut *OPEN.lock());
+    let dropping = std::mem::take(&mut *DROPPING.lock());
     py.detach(|| {
+        for thread in dropping {
+            // What it dropped is gone, also where that panicked.
+            let _ = thread.join();
+        }
         for (_, opened) in open.iter().filter(|(of, _)| *of == generation) {
             if let Some(opened) = opened.upgrade() {
                 opened.close_at_exit();
@@ -81,16 +90,32 @@ pub(crate) fn close_all(py: Python<'_>) {
 /// This process is the child of a fork.
 pub(crate) fn forked() {
     GENERATION.fetch_add(1, Ordering::Relaxed);
+    // They are threads of the parent's.
+    std::mem::forget(std::mem::take(&mut *DROPPING.lock()));
+}
+
+/// Drops something by a thread of its own: here the engine may hold locks, or what is dropped would wait for this very
+/// thread.
+fn drop_elsewhere(inner: impl Send + 'static) {
+    // Where no thread can be started it is dropped here all the same.
+    let drop_it = move || drop(inner);
+    let begin = || Builder::new().name("forebay-drop".into()).spawn(drop_it).ok();
+    attached(|py| {
+        let Some(thread) = py.detach(begin) else { return };
+        let mut dropping = DROPPING.lock();
+        dropping.retain(|thread| !thread.is_finished());
+        dropping.push(thread);
+    });
 }
 
 /// See the module.
-pub(crate) struct Home<T: Send> {
+pub(crate) struct Home<T: Send + 'static> {
     /// Always there until it is dropped.
     inner: Option<T>,
     generation: u32,
 }
 
-impl<T: Send> Home<T> {
+impl<T: Send + 'static> Home<T> {
     pub(crate) fn new(inner: T) -> Self {
         Self { inner: Some(inner), generation: GENERATION.load(Ordering::Relaxed) }
     }
@@ -110,11 +135,13 @@ impl<T: Send> Home<T> {
     }
 }
 
-impl<T: Send> Drop for Home<T> {
+impl<T: Send + 'static> Drop for Home<T> {
     fn drop(&mut self) {
         let inner = self.inner.take();
         if self.generation != GENERATION.load(Ordering::Relaxed) {
             std::mem::forget(inner);
+        } else if IS_CALLING.get() {
+            drop_elsewhere(inner);
         } else if CALLS.load(Ordering::Relaxed) {
             // Whoever is waited for may wait for the interpreter's lock.
             let mut inner = Some(inner);

@@ -18,6 +18,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyCapsuleMethods};
 
 use crate::failure::{Failure, Outcome};
+use crate::home::calling;
 
 const STREAM: &CStr = c"arrow_array_stream";
 const ARRAY: &CStr = c"arrow_array";
@@ -42,9 +43,9 @@ pub(crate) fn attached<T>(act: impl FnOnce(Python<'_>) -> T) -> Option<T> {
     Python::try_attach(act)
 }
 
-/// The same for a call that needs the interpreter.
+/// The same for a call of a function of Python's, which needs the interpreter.
 pub(crate) fn called<T>(act: impl FnOnce(Python<'_>) -> Outcome<T>) -> Outcome<T> {
-    attached(act).unwrap_or_else(|| Err(Failure::invalid("there is no interpreter any more")))
+    calling(|| attached(act)).unwrap_or_else(|| Err(Failure::invalid("there is no interpreter any more")))
 }
 
 struct Ensured(ffi::PyGILState_STATE);

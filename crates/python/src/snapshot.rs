@@ -34,6 +34,16 @@ impl Snapshot {
         self.0.get()?.snapshot.lock().clone().ok_or(Failure::Closed("snapshot"))
     }
 
+    /// The same, unless it is another database's.
+    pub(crate) fn held_of(&self, open: &Arc<Open>) -> Outcome<forebay::Snapshot> {
+        if Arc::ptr_eq(&self.0.get()?.open, open) {
+            return self.held();
+        }
+        Err(Failure::invalid(
+            "the snapshot is of another database, or of one that was closed and opened again",
+        ))
+    }
+
     fn scan(&self, table: &Bound<'_, Table>, part: Part, reverse: bool) -> Outcome<Scan> {
         Scan::new(self.held()?, table.get().held()?.handle.clone(), part, Shown::Items, reverse)
     }

@@ -3,7 +3,7 @@
 
 use std::io::Cursor;
 
-use forebay::{Database, Durability, Error, Result, Table};
+use forebay::{Database, Durability, Error, Result, Snapshot, Table};
 use forebay_aggregate::arrow::{PartialReader, PartialSchema, PartialWriter};
 use forebay_env::sync::Arc;
 
@@ -26,12 +26,34 @@ fn table(db: &Database, name: &str) -> Option<Result<Table>> {
 /// What is kept of an aggregator, of whose functions these are written in Python; nothing where it was never added to.
 pub(super) fn load(db: &Database, name: &str, own: &[Arc<Own>]) -> Result<Option<(PartialSchema, Asked)>> {
     let Some(table) = table(db, name).transpose()? else { return Ok(None) };
-    let Some(schema) = table.get(SCHEMA)? else { return Ok(None) };
+    read(name, own, |key| table.get(key))
+}
+
+/// The same of what was kept at the moment of a snapshot.
+pub(super) fn load_at(
+    snapshot: &Snapshot,
+    name: &str,
+    own: &[Arc<Own>],
+) -> Result<Option<(PartialSchema, Asked)>> {
+    match snapshot.table(&format!("{name}{ENDING}")) {
+        Ok(table) => read(name, own, |key| snapshot.get(&table, key)),
+        Err(Error::NotFound(_)) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// What stands under the keys of a table that `get` looks up.
+fn read(
+    name: &str,
+    own: &[Arc<Own>],
+    get: impl Fn(&[u8]) -> Result<Option<Vec<u8>>>,
+) -> Result<Option<(PartialSchema, Asked)>> {
+    let Some(schema) = get(SCHEMA)? else { return Ok(None) };
     let failed = |reason: &dyn std::fmt::Display| {
         Error::invalid(format!("table `{name}{ENDING}` does not tell what aggregator `{name}` is: {reason}"))
     };
     let reader = PartialReader::open(Cursor::new(schema)).map_err(|error| failed(&error))?;
-    let names = table.get(NAMES)?.unwrap_or_default();
+    let names = get(NAMES)?.unwrap_or_default();
     let names: Vec<(String, String)> = serde_json::from_slice(&names).map_err(|error| failed(&error))?;
     let functions = own::functions(own);
     functions.check(names.iter().map(|(_, function)| &function[..])).map_err(|error| {

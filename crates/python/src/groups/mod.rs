@@ -18,6 +18,7 @@ mod values;
 use pyo3::prelude::*;
 
 pub(crate) use memory::Aggregator;
+pub(crate) use own::Merges;
 pub(crate) use pinned::AggregatorSnapshot;
 pub(crate) use stored::StoredAggregator;
 

@@ -9,6 +9,7 @@ use pyo3::types::{PyBytes, PyDict, PyTuple};
 
 use super::asked::Asked;
 use super::held::{Held, Stored};
+use super::kept;
 use super::memory::Aggregator;
 use super::read::{Grouped, Made, View, Wanted};
 use crate::failure::{Failure, Outcome};
@@ -56,6 +57,16 @@ impl AggregatorSnapshot {
     ) -> Outcome<Self> {
         let groups = py.detach(|| {
             let stored = held.known().ok_or_else(|| Failure::invalid("nothing was added yet"))?;
+            // By then an aggregator of this name may have been another one.
+            let (schema, were) = kept::load_at(&snapshot, &held.name, asked.own())?.ok_or_else(|| {
+                forebay::Error::NotFound(format!("there was no aggregator `{}` at that moment", held.name))
+            })?;
+            asked.agrees(&schema)?;
+            if were != *asked {
+                let told = format!("aggregator `{}` had aggs {:?} at that moment", held.name, were.named());
+                return Err(Failure::invalid(told));
+            }
+            stored.schema.check(schema.schema())?;
             // A savepoint's tables know no function before it is named.
             snapshot.aggregator(&held.name, Arc::clone(stored.schema.function()))?;
             let table = snapshot.table(&held.name)?;

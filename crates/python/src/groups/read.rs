@@ -136,7 +136,15 @@ impl View {
         })?;
         let mut present = PartialBatches::of_answers(groups.schema()).rows_max(usize::MAX);
         let (mut places, mut count) = (Vec::with_capacity(keys.len()), 0_u64);
-        for (key, state) in keys.iter().zip(groups.states(&keys)?) {
+        let states = groups.states(&keys)?;
+        let bytes = states.iter().flatten().map(Vec::len).sum::<usize>();
+        if !self.asked.own().is_empty() && i32::try_from(bytes).is_err() {
+            // Lists of states are answers here, in one column.
+            return Err(Failure::invalid(
+                "the states of these groups take more than 2 GiB; ask for fewer at once",
+            ));
+        }
+        for (key, state) in keys.iter().zip(states) {
             places.push(state.is_some().then_some(count));
             if let Some(state) = state {
                 count += 1;
@@ -194,17 +202,12 @@ impl View {
         let begin = {
             let schema = Arc::clone(&schema);
             move || -> Result<Batches> {
-                let (asked, schema) = (Arc::clone(&asked), Arc::clone(&schema));
-                let mut batches = groups.batches(Wanted::Answers)?;
-                if asked.own().is_empty() {
-                    return Ok(Box::new(batches.map(move |batch| Ok(asked.named_batch(&schema, &batch?)?))));
-                }
-                // Who reads may hold the interpreter's lock, which whoever is waited for may need.
-                Ok(Box::new(std::iter::from_fn(move || {
-                    let mut next =
-                        || Some(batches.next()?.and_then(|batch| Ok(asked.named_batch(&schema, &batch)?)));
-                    attached(|py| py.detach(&mut next)).unwrap_or(None)
-                })))
+                let (named, schema) = (Arc::clone(&asked), Arc::clone(&schema));
+                let batches = groups.batches(Wanted::Answers)?;
+                let batches = batches.map(move |batch: Result<RecordBatch>| -> Result<RecordBatch> {
+                    Ok(named.named_batch(&schema, &batch?)?)
+                });
+                Ok(detached(&asked, Box::new(batches)))
             }
         };
         Rows::new(schema, Box::new(begin))
@@ -212,9 +215,19 @@ impl View {
 
     /// All groups with their states.
     pub(super) fn states(&self) -> Rows {
-        let groups = Arc::clone(&self.groups);
-        Rows::new(Arc::clone(groups.schema().schema()), Box::new(move || groups.batches(Wanted::States)))
+        let (asked, groups) = (Arc::clone(&self.asked), Arc::clone(&self.groups));
+        let schema = Arc::clone(groups.schema().schema());
+        let begin = move || -> Result<Batches> { Ok(detached(&asked, groups.batches(Wanted::States)?)) };
+        Rows::new(schema, Box::new(begin))
     }
+}
+
+/// Batches for whoever may hold the interpreter's lock: with functions in Python, those that are waited for may need it.
+fn detached(asked: &Asked, mut batches: Batches) -> Batches {
+    if asked.own().is_empty() {
+        return batches;
+    }
+    Box::new(std::iter::from_fn(move || attached(|py| py.detach(|| batches.next())).flatten()))
 }
 
 /// Record batches of groups that come with their states.

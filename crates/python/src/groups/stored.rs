@@ -70,6 +70,8 @@ impl StoredAggregator {
             }
             Ok::<_, Failure>(held)
         })?;
+        // Nothing refuses them any more.
+        held.asked.own().iter().for_each(|own| held.open.merges.join(py, name, own));
         Ok(Self(Home::new(held)))
     }
 
@@ -269,9 +271,11 @@ impl StoredAggregator {
 
     /// The groups as they were when a snapshot was taken, also a savepoint's (``Database.open_savepoint``).
     ///
-    /// Raises NotFound where the aggregator was not there, and Invalid where nothing was added to this one yet.
+    /// Raises NotFound where the aggregator was not there, and Invalid where nothing was added to this one yet, where it
+    /// was one of other groups by then, or of another database.
     fn at(&self, py: Python<'_>, snapshot: &Bound<'_, Snapshot>) -> Outcome<AggregatorSnapshot> {
-        AggregatorSnapshot::new(py, self.view(py)?.asked, self.held()?, snapshot.get().held()?)
+        let held = self.held()?;
+        AggregatorSnapshot::new(py, self.view(py)?.asked, held, snapshot.get().held_of(&held.open)?)
     }
 
     /// Merges all there is to one state a group: the least space, and the fewest reads.

@@ -22,6 +22,13 @@ use forebay_env::sync::Arc;
 /// Lists in lists go no deeper.
 const DEPTH_MAX: usize = 4;
 
+/// Rows of one call take no more, as offsets have 32 bits.
+const CALL_BYTES_MAX: usize = i32::MAX as usize;
+
+fn too_long() -> Error {
+    Error::invalid("the states of one call take more than 2 GiB; give fewer rows at once")
+}
+
 /// The columns of states.
 #[derive(Debug)]
 pub struct StateRows(SchemaRef);
@@ -52,7 +59,8 @@ impl StateRows {
         &self.0
     }
 
-    /// The bytes of each row; or says which column is missing or of another type. Others do not count.
+    /// The bytes of each row; or says which column is missing or of another type, or that they are too long together.
+    /// Other columns do not count.
     pub fn encode(&self, rows: &RecordBatch) -> Result<BinaryArray> {
         let lanes = self.0.fields().iter().map(|field| {
             let told = || format!("column `{}`: of type {} is expected", field.name(), field.data_type());
@@ -65,10 +73,14 @@ impl StateRows {
         });
         let lanes = lanes.collect::<Result<Vec<_>>>()?;
         let mut out = BinaryBuilder::new();
-        let mut row = Vec::new();
+        let (mut row, mut bytes) = (Vec::new(), 0);
         for at in 0..rows.num_rows() {
             row.clear();
             lanes.iter().for_each(|lane| lane.put(at, &mut row));
+            bytes += row.len();
+            if bytes > CALL_BYTES_MAX {
+                return Err(too_long());
+            }
             out.append_value(&row);
         }
         Ok(out.finish())
@@ -81,6 +93,9 @@ impl StateRows {
         for row in rows {
             let mut reader = Reader::new(row);
             let read = built.iter_mut().try_for_each(|built| built.read(&mut reader));
+            if read.is_none() && rows.iter().map(|row| row.len()).sum::<usize>() > CALL_BYTES_MAX {
+                return Err(too_long());
+            }
             if read.is_none() || reader.remaining() > 0 {
                 return Err(Error::invalid(format!("{} bytes are no row of {self}", row.len())));
             }

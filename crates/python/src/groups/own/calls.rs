@@ -32,8 +32,13 @@ impl Own {
         let columns =
             columns.into_iter().map(|column| Bound::new(py, Column(column))).collect::<PyResult<Vec<_>>>()?;
         let columns = PyTuple::new(py, columns)?;
+        let object = match method {
+            // Also where the engine asks this one for another handle.
+            "merge" => self.merging().object(py),
+            _ => self.object.clone_ref(py),
+        };
         let done = calling(|| {
-            let told = self.object.bind(py).call_method1(method, columns).inspect_err(|error| {
+            let told = object.bind(py).call_method1(method, columns).inspect_err(|error| {
                 let note = format!("in {method} of the function `{}`", self.name);
                 // Without the note the exception is the same.
                 let _ = error.value(py).call_method1("add_note", (note,));
@@ -152,11 +157,13 @@ impl Own {
 impl Shorten for Own {
     fn shorten(&self, states: &[&[u8]]) -> Option<Vec<u8>> {
         // After a failure nobody is asked again before somebody was told.
-        if self.failed.lock().is_some() {
+        let merging = self.merging();
+        if merging.is_failed() {
             return None;
         }
-        // There is no interpreter any more where the process ends.
-        attached(|py| {
+        // There is no interpreter any more where the process ends. All of it is amid the engine, not only the call: Python
+        // may run finalizers wherever it makes an object.
+        let attempt = |py: Python<'_>| {
             let error = match self.shortened(py, states) {
                 Ok(state) => return Some(state),
                 Err(failure) => PyErr::from(failure),
@@ -166,10 +173,10 @@ impl Shorten for Own {
                 true => {
                     let _ = py.import("_thread").and_then(|thread| thread.call_method0("interrupt_main"));
                 }
-                false => *self.failed.lock() = Some(error),
+                false => merging.fail(error),
             }
             None
-        })
-        .flatten()
+        };
+        calling(|| attached(attempt)).flatten()
     }
 }

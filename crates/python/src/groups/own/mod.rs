@@ -7,11 +7,12 @@
 //! 4. In between a list that became long is merged alone, on whatever thread that is. The engine may hold locks there, so
 //!    no call into Forebay is let in from within the three calls (`home::calling`), and whatever waits for the engine, or
 //!    drops a part of it, is detached.
-//! 5. What fails in 4 loses nothing: the list stays. The next call on the aggregator tells.
+//! 5. What fails in 4 loses nothing: the list stays. The next call on the aggregator tells ([`merging`]).
 
 mod answers;
 mod calls;
 mod laws;
+mod merging;
 mod object;
 mod rows;
 
@@ -25,7 +26,10 @@ use pyo3::prelude::*;
 
 use crate::failure::{Failure, Outcome};
 
+use merging::Merging;
+
 pub(super) use answers::value_at;
+pub(crate) use merging::Merges;
 pub(super) use rows::with_states;
 
 /// See the module.
@@ -42,8 +46,7 @@ pub(crate) struct Own {
     /// How far answers may differ that are to be the same; nothing where they are not compared.
     tolerance: Option<f64>,
     is_checked: AtomicBool,
-    /// What a merge raised of which nobody was told yet.
-    failed: Mutex<Option<PyErr>>,
+    merging: Mutex<Arc<Merging>>,
 }
 
 impl Own {
@@ -86,7 +89,11 @@ impl Own {
 
     /// Raises what a merge raised on a thread that had nobody to tell.
     pub(super) fn raise_failed(&self) -> Outcome<()> {
-        self.failed.lock().take().map_or(Ok(()), |error| Err(Failure::Python(error)))
+        self.merging().take_failed().map_or(Ok(()), |error| Err(Failure::Python(error)))
+    }
+
+    fn merging(&self) -> Arc<Merging> {
+        Arc::clone(&self.merging.lock())
     }
 }
 

@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
 use super::Own;
+use super::merging::Merging;
 use crate::columns;
 use crate::failure::{Failure, Outcome};
 use crate::home;
@@ -82,7 +83,7 @@ impl Own {
             answers: StateRows::new(vec![Field::new("answer", answer, true)].into())?,
             tolerance,
             is_checked: AtomicBool::new(false),
-            failed: Mutex::new(None),
+            merging: Mutex::new(Merging::new(object.clone().unbind())),
         });
         home::expect_calls();
         if let Some(samples) = object.getattr_opt("samples")?.filter(|samples| samples.is_callable()) {

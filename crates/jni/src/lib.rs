@@ -6,9 +6,9 @@
 //!    no more there, or was never, is an exception.
 //! 2. All else that crosses are numbers and arrays of bytes, which the JVM copies ([`glue`]): no memory is shared, so
 //!    nothing that Java does to its own changes what is read here. Many keys, values, texts or writes go as
-//!    [`items`] in one array: one crossing for all of them. (Direct buffers would save one copy of some nanoseconds a
-//!    record, but Java fills and reads them slower than its arrays; they cost microseconds each to make; and their memory
-//!    may change, or go, while it is read.)
+//!    [`items`] in one array: one crossing for all of them. (Java fills and reads direct buffers as fast as arrays, and they
+//!    would save one copy, some ten nanoseconds for a record of a hundred bytes. But a short one costs sixty times an array
+//!    to make; and its memory may change while it is read here, which no safe code can take.)
 //! 3. Errors and panics become exceptions of `dev.forebay.ForebayException` ([`failure`]).
 //!
 //! It stands on the engine's Rust interface, not on the library for C, whose handles are pointers that its callers

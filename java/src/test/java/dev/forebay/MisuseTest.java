@@ -13,6 +13,7 @@ import java.util.List;
 import java.util.Random;
 import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.function.Executable;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -158,6 +159,7 @@ class MisuseTest {
     /** Threads use all of it while others close it; and one batch and one scan, which belong to one thread at a time. */
     @ParameterizedTest
     @ValueSource(longs = {1, 2, 3, 4})
+    @Timeout(120)
     void closesAmidCallsOfOtherThreads(long seed) throws InterruptedException {
         System.out.println("MisuseTest, seed " + seed);
         Random random = new Random(seed);
@@ -186,6 +188,7 @@ class MisuseTest {
                 threads.add(new Thread(() -> untilClosed(user, unexpected)));
                 threads.add(new Thread(() -> untilClosed(user, unexpected)));
             }
+            threads.forEach(thread -> thread.setDaemon(true));
             threads.forEach(Thread::start);
             Thread.sleep(random.nextInt(60));
             scan.get().close();

@@ -77,10 +77,10 @@ impl<T: Default> ErrorPolicy<T, Failure> for Throw {
         (): &mut (),
         failure: Failure,
     ) -> jni::errors::Result<T> {
-        // One of the JVM's own stays, such as that memory is out.
+        // One of the JVM's own stays.
         if !env.exception_check() {
             let (class, text) = failure.told();
-            throw(env, class, text);
+            throw(env, class, &text);
         }
         Ok(T::default())
     }
@@ -94,14 +94,23 @@ impl<T: Default> ErrorPolicy<T, Failure> for Throw {
         let text =
             text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("without a text");
         if !env.exception_check() {
-            throw(env, "Internal", Error::bug(format!("a call panicked: {text}")).to_string());
+            throw(env, "Internal", &Error::bug(format!("a call panicked: {text}")).to_string());
         }
         Ok(T::default())
     }
 }
 
-fn throw(env: &mut Env<'_>, class: &str, text: String) {
-    let class = JNIString::from(format!("dev/forebay/ForebayException${class}"));
-    // It tells of the exception that waits from here on, which is what was wanted.
-    let _ = env.throw_new(class, JNIString::from(text));
+/// The class is that of the package which called: a process may have several, each of a class loader of its own. There must
+/// be an exception, or what was not done counts as done.
+fn throw(env: &mut Env<'_>, class: &str, text: &str) {
+    let own = format!("dev/forebay/ForebayException${class}");
+    for class in [&own, "java/lang/Error"] {
+        let thrown = env.find_class(JNIString::from(class));
+        // What throws tells of the exception that waits from here on, which is what was wanted.
+        let _ = thrown.and_then(|class| env.throw_new(class, JNIString::from(text)));
+        if env.exception_check() {
+            return;
+        }
+    }
+    env.fatal_error(&JNIString::from(format!("{text}; and no exception could be made to tell it")));
 }

@@ -134,13 +134,13 @@ natives! {
         let walk = handles::get::<Mutex<Walk>>(number)?;
         let mut walk = walk.lock();
         let mut block = number.to_le_bytes().to_vec();
-        let filled = walk.fill(&mut block);
-        if filled.is_err() || walk.is_over {
-            // After an error it ends, as the engine's does.
+        // After an error it ends, as the engine's does: what was in the block would be missed by the next one.
+        let ends = |_: &_| drop(handles::release(number));
+        walk.fill(&mut block).inspect_err(ends)?;
+        if walk.is_over {
             drop(handles::release(number));
             block[..HEAD_BYTES].fill(0);
         }
-        filled?;
-        given(env, &block)
+        given(env, &block).inspect_err(|_| drop(handles::release(number)))
     }
 }

@@ -12,6 +12,14 @@ import java.lang.ref.Cleaner;
 abstract class Native {
     static {
         Library.load();
+        // The native half throws them, also where this loader is closed, or there is little memory left.
+        for (Class<?> exception : ForebayException.class.getDeclaredClasses()) {
+            try {
+                Class.forName(exception.getName(), true, Native.class.getClassLoader());
+            } catch (ClassNotFoundException error) {
+                throw new NoClassDefFoundError(error.getMessage());
+            }
+        }
     }
 
     private static final Cleaner CLEANER = Cleaner.create();

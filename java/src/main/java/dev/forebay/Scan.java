@@ -24,6 +24,8 @@ public final class Scan implements Iterable<Entry>, AutoCloseable {
     /** A block begins with the number of what brings the next one, or 0. */
     private static final int HEAD_BYTES = Long.BYTES;
 
+    /** What it is of, which must not be let go of before. */
+    private final Table table;
     /** What brings the next block, if there is one. */
     private final Source source;
     private byte[] block;
@@ -41,7 +43,8 @@ public final class Scan implements Iterable<Entry>, AutoCloseable {
         }
     }
 
-    Scan(byte[] block) {
+    Scan(Table table, byte[] block) {
+        this.table = table;
         this.block = block;
         long number = (long) Items.LONG.get(block, 0);
         source = number == 0 ? null : new Source(number);
@@ -74,6 +77,7 @@ public final class Scan implements Iterable<Entry>, AutoCloseable {
             block = Native.scanNext(source.number);
         } finally {
             Reference.reachabilityFence(source);
+            Reference.reachabilityFence(table);
         }
         next = HEAD_BYTES;
         return next < block.length;

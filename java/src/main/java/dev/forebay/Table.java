@@ -170,7 +170,7 @@ public final class Table extends Native {
 
     Scan range(Snapshot snapshot, byte[] from, byte[] to, Direction direction) {
         try {
-            return new Scan(scanRange(number, numberOf(snapshot), from, to, direction.ordinal()));
+            return new Scan(this, scanRange(number, numberOf(snapshot), from, to, direction.ordinal()));
         } finally {
             fence(snapshot);
         }
@@ -189,7 +189,7 @@ public final class Table extends Native {
     Scan prefix(Snapshot snapshot, byte[] prefix, Direction direction) {
         Objects.requireNonNull(prefix, "prefix");
         try {
-            return new Scan(scanPrefix(number, numberOf(snapshot), prefix, direction.ordinal()));
+            return new Scan(this, scanPrefix(number, numberOf(snapshot), prefix, direction.ordinal()));
         } finally {
             fence(snapshot);
         }

@@ -4,8 +4,11 @@ import static dev.forebay.Keys.bytes;
 import static dev.forebay.Keys.text;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertSame;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 
 import java.lang.ref.WeakReference;
+import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.net.URL;
 import java.net.URLClassLoader;
@@ -45,6 +48,10 @@ class LoaderTest {
             // Round after round a database is closed, or forgotten.
             if (path.endsWith("db0")) {
                 databases.getMethod("close").invoke(db);
+                Throwable told = assertThrows(
+                        InvocationTargetException.class, () -> put.invoke(table, bytes("key"), bytes("value"))).getCause();
+                assertEquals("dev.forebay.ForebayException$Closed", told.getClass().getName());
+                assertSame(loader, told.getClass().getClassLoader(), "the exception is of the caller's package");
             }
             return new WeakReference<>(loader);
         }

@@ -20,10 +20,17 @@ PYTHON_VENV := target/python
 PYTEST ?=
 PYTHON_FIGURES := target/python-figures
 
+MVN ?= mvn
+# Arguments for Maven.
+JVM ?=
+# As dev.forebay.Library names this platform.
+JVM_PLATFORM := $(shell uname -sm | tr 'A-Z ' 'a-z-' | sed 's/darwin/macos/;s/arm64/aarch64/;s/amd64/x86_64/')$(shell ls /lib/ld-musl-*.so.1 >/dev/null 2>&1 && echo -musl)
+JVM_NATIVES := target/jvm/natives/dev/forebay/natives/$(JVM_PLATFORM)
+
 INSTALL_ROOT ?=
 PREFIX ?= /usr/local
 
-.PHONY: help install install-c sanitize-c demo answers test python-test python-figures simulate fuzz planted invariants miri shuttle audit packages torture figures data wheels rivals format lint
+.PHONY: help install install-c sanitize-c demo answers test python-test python-figures jvm-test jvm-jar simulate fuzz planted invariants miri shuttle audit packages torture figures data wheels rivals format lint
 
 help:
 	@echo 'make demo              load real text, read it back, verify it, and report rates and amplifications'
@@ -40,6 +47,8 @@ help:
 	@echo 'make answers           every function over random tables in files of every kind, held against DuckDB: SEEDS=300 from SEED=1 on'
 	@echo 'make python-test       build the Python package into an environment of its own, and test it (PYTEST=ARGUMENTS for pytest)'
 	@echo 'make python-figures    build the Python package as it is released, and measure it beside plyvel, lmdb, rocksdict and DuckDB'
+	@echo 'make jvm-test          build the Java package, and test it (JVM=ARGUMENTS for Maven, such as -Dtest=ModelTest)'
+	@echo 'make jvm-jar           build the jar of the Java package, with the native library of this platform'
 	@echo 'make torture           kills, readers, power cuts, full disks and faults on this machine: ROUNDS=20 of each for each layout'
 	@echo 'make simulate          the whole engine on a disk that loses power, and threads: SEEDS=300 histories from SEED=1 on'
 	@echo 'make fuzz              every structure against a model, every format damaged: SEEDS=300 of each from SEED=1 on; ONLY=NAME for one'
@@ -146,7 +155,7 @@ audit:
 	$(CARGO) deny check
 
 # What is not for users.
-PRIVATE := forebay-c forebay-python forebay-testkit forebay-sim forebay-fuzz forebay-torture forebay-campaign xtask
+PRIVATE := forebay-c forebay-jni forebay-python forebay-testkit forebay-sim forebay-fuzz forebay-torture forebay-campaign xtask
 packages:
 	$(CARGO) package --workspace $(PRIVATE:%=--exclude %) --target-dir target/packages
 
@@ -156,6 +165,11 @@ test: format lint
 	    then if $(MAKE) --no-print-directory $(PYTHON_VENV); then $(MAKE) --no-print-directory python-test; \
 	        else echo 'skipped: the Python package, as what its tests need could not be installed' >&2; fi; \
 	    else echo 'skipped: the Python package, as there is no Python 3.11 or later with venv (PYTHON=)' >&2; fi
+	@if $(MVN) --version >/dev/null 2>&1 && javac --release 17 --version >/dev/null 2>&1; \
+	    then if $(MVN) --quiet --batch-mode --file java/pom.xml dependency:resolve >/dev/null 2>&1; \
+	        then $(MAKE) --no-print-directory jvm-test; \
+	        else echo 'skipped: the Java package, as what its tests need could not be fetched' >&2; fi; \
+	    else echo 'skipped: the Java package, as there is no Maven with a JDK 17 or later (MVN=)' >&2; fi
 
 # An environment that nothing else uses.
 $(PYTHON_VENV): python/tests/requirements.txt
@@ -179,6 +193,18 @@ python-figures:
 	$(PYTHON_FIGURES)/bin/python bench/python/gets.py --dir target
 	$(PYTHON_FIGURES)/bin/python bench/python/words.py --dir target
 	$(PYTHON_FIGURES)/bin/python bench/python/words.py --dir target --limit-mib 100
+
+# Maven finds the native library where it would find those of all platforms.
+jvm-test:
+	$(CARGO) build --locked --package forebay-jni
+	@mkdir -p $(JVM_NATIVES) && cp $$(ls target/debug/libforebay_jni.so target/debug/libforebay_jni.dylib 2>/dev/null) $(JVM_NATIVES)
+	$(MVN) --quiet --batch-mode --file java/pom.xml test $(JVM)
+
+jvm-jar:
+	$(CARGO) build --locked --release --package forebay-jni
+	@mkdir -p $(JVM_NATIVES) && cp $$(ls target/release/libforebay_jni.so target/release/libforebay_jni.dylib 2>/dev/null) $(JVM_NATIVES)
+	$(MVN) --quiet --batch-mode --file java/pom.xml package -DskipTests $(JVM)
+	@ls java/target/forebay-*.jar
 
 # A toolchain without rustfmt or clippy fetches it; where that fails too, the step is passed over aloud.
 # The Python package is checked as for any Python, whichever there is.

@@ -1,5 +1,5 @@
 //! Options by text: names are the engine's, and the command's where those differ; `-` is as good as `_`. A new option is
-//! a row here, and programs in C and Python have it.
+//! a row here, and programs in C, Java and Python have it.
 //!
 //! **Invariant:** what is not an option's name or value is an error that tells what is.
 

@@ -16,6 +16,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("cli", &["env", "aggregate", "forebay", "bench", "units"]),
     ("settings", &["forebay", "units"]),
     ("c", &["forebay", "settings"]),
+    ("jni", &["env", "forebay", "settings"]),
     ("python", &["env", "aggregate", "forebay", "settings", "units"]),
     ("bench/engine", &["env", "aggregate", "forebay", "units"]),
     ("bench/campaign", &[]),

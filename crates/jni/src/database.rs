@@ -1,0 +1,230 @@
+//! Databases: opened and closed, written to, and what they tell of themselves.
+
+use forebay::{Database, Durability, Error};
+use forebay_env::sync::{Arc, Mutex, RwLock};
+use jni::sys::jlong;
+
+use crate::failure::{Failure, Outcome};
+use crate::glue::{bytes, front, given, given_or_null, natives, optional, path, text};
+use crate::handles::{self, Thing};
+use crate::options::{builder, durability, of_database};
+use crate::pool::unsigned;
+use crate::table::{Handle, Table};
+use crate::{batch, items, stats};
+
+/// The table of the metadata of commits. They stand there under the empty key.
+pub(crate) const METADATA: &str = "commit.metadata";
+
+/// A database until it is closed, which waits for calls that are under way.
+pub(crate) struct Open {
+    db: RwLock<Option<Database>>,
+    /// That of batches that say none.
+    usual: Durability,
+    /// Once it was written to.
+    metadata: Mutex<Option<forebay::Table>>,
+}
+
+impl Open {
+    pub(crate) fn with<T>(&self, act: impl FnOnce(&Database) -> forebay::Result<T>) -> Outcome<T> {
+        match &*self.db.read() {
+            Some(db) => Ok(act(db)?),
+            None => Err(Failure::Closed("database")),
+        }
+    }
+
+    fn close(&self) -> forebay::Result<()> {
+        let db = self.db.write().take();
+        db.map_or(Ok(()), Database::close)
+    }
+
+    fn metadata_table(&self, db: &Database) -> forebay::Result<forebay::Table> {
+        let mut kept = self.metadata.lock();
+        match &*kept {
+            Some(table) => Ok(table.clone()),
+            None => Ok(kept.insert(db.table(METADATA).open()?).clone()),
+        }
+    }
+
+    /// What was known of tables may be no more so.
+    fn forget_metadata_table(&self) {
+        *self.metadata.lock() = None;
+    }
+}
+
+pub(crate) fn get(database: jlong) -> Outcome<Arc<Open>> {
+    handles::get(database)
+}
+
+/// A table as it is now.
+fn opened(db: &Database, name: &str, options: &[u8]) -> forebay::Result<Handle> {
+    let asked = builder(db, name, options)?;
+    let table = asked.clone().open()?;
+    match table.layout()?.is_ordered() {
+        true => Ok(Handle::Ordered(asked.open_ordered()?)),
+        false => Ok(Handle::Hashed(table)),
+    }
+}
+
+natives! {
+    fn open(env, path_text: [jbyte], options: [jbyte], pool: jlong) -> jlong {
+        let (path, options) = (path(env, &path_text)?, bytes(env, &options, "options")?);
+        let (mut options, usual) = of_database(&options)?;
+        if let Some(pool) = handles::optional::<forebay::Pool>(pool)? {
+            options = options.pool(&pool);
+        }
+        let db = RwLock::new(Some(Database::open(path, options)?));
+        handles::hold(0, Open { db, usual, metadata: Mutex::default() })
+    }
+
+    fn close(_env, database: jlong) -> void {
+        match handles::release(database) {
+            Some(Thing::Database(open)) => Ok(open.close()?),
+            _ => Ok(()),
+        }
+    }
+
+    fn release(_env, number: jlong) -> void {
+        drop(handles::release(number));
+        Ok(())
+    }
+
+    fn held(_env) -> jlong {
+        Ok(handles::count() as jlong)
+    }
+
+    fn destroy(env, path_text: [jbyte]) -> void {
+        Ok(Database::destroy(path(env, &path_text)?)?)
+    }
+
+    fn open_table(env, database: jlong, name: [jbyte], options: [jbyte]) -> jlong {
+        let (name, options) = (text(env, &name, "name")?, bytes(env, &options, "options")?);
+        let table = get(database)?.with(|db| opened(db, &name, &options))?;
+        handles::hold(database, Table::new(table, database))
+    }
+
+    fn alter(env, database: jlong, name: [jbyte], options: [jbyte]) -> void {
+        let (name, options) = (text(env, &name, "name")?, bytes(env, &options, "options")?);
+        get(database)?.with(|db| builder(db, &name, &options)?.alter())
+    }
+
+    fn drop_table(env, database: jlong, name: [jbyte]) -> void {
+        let (name, open) = (text(env, &name, "name")?, get(database)?);
+        open.forget_metadata_table();
+        open.with(|db| db.drop_table(&name))
+    }
+
+    fn tables(env, database: jlong) -> [jbyte] {
+        let tables = get(database)?.with(|db| Ok(db.tables()))?;
+        let texts = tables.into_iter().flat_map(|(name, layout)| [name, layout.to_string()]);
+        given(env, &items::of(texts))
+    }
+
+    fn write(
+        env,
+        database: jlong,
+        writes: [jbyte],
+        write_bytes: jint,
+        metadata: [jbyte],
+        durability_number: jint,
+    ) -> jlong {
+        let open = get(database)?;
+        let durability = durability(durability_number, open.usual)?;
+        let mut batch = batch::read(&front(env, &writes, write_bytes)?)?;
+        let metadata = optional(env, &metadata)?;
+        let sequence = open.with(|db| {
+            if let Some(metadata) = metadata {
+                batch.put(&open.metadata_table(db)?, [], metadata);
+            }
+            db.commit(batch, durability)
+        })?;
+        Ok(sequence.cast_signed())
+    }
+
+    fn metadata(env, database: jlong) -> [jbyte] {
+        let found = get(database)?.with(|db| match db.table(METADATA).existing(true).open() {
+            Ok(table) => table.get([]),
+            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) => Err(error),
+        })?;
+        given_or_null(env, found)
+    }
+
+    fn sync(_env, database: jlong) -> void {
+        get(database)?.with(Database::sync)
+    }
+
+    fn wait_durable(_env, database: jlong, sequence: jlong) -> void {
+        let sequence = unsigned(sequence, "sequence")?;
+        get(database)?.with(|db| db.wait_durable(sequence))
+    }
+
+    fn last_sequence(_env, database: jlong) -> jlong {
+        get(database)?.with(|db| Ok(db.last_sequence().cast_signed()))
+    }
+
+    fn durable_sequence(_env, database: jlong) -> jlong {
+        get(database)?.with(|db| Ok(db.durable_sequence().cast_signed()))
+    }
+
+    fn flush(_env, database: jlong) -> void {
+        get(database)?.with(Database::flush)
+    }
+
+    fn wait_until_idle(_env, database: jlong) -> void {
+        get(database)?.with(Database::wait_until_idle)
+    }
+
+    fn refresh(_env, database: jlong) -> jlong {
+        get(database)?.with(|db| Ok(db.refresh()?.cast_signed()))
+    }
+
+    fn background_rate(_env, database: jlong, bytes_a_second: jlong) -> void {
+        let rate = unsigned(bytes_a_second, "bytes_a_second")?;
+        get(database)?.with(|db| db.set_background_rate(rate))
+    }
+
+    fn savepoint(env, database: jlong, name: [jbyte]) -> jlong {
+        let name = text(env, &name, "name")?;
+        get(database)?.with(|db| Ok(db.savepoint(&name)?.cast_signed()))
+    }
+
+    fn savepoints(env, database: jlong) -> [jbyte] {
+        let savepoints = get(database)?.with(|db| Ok(db.savepoints()))?;
+        given(env, &items::of(savepoints.into_iter().map(|savepoint| savepoint.name)))
+    }
+
+    fn rollback(env, database: jlong, name: [jbyte]) -> void {
+        let (name, open) = (text(env, &name, "name")?, get(database)?);
+        open.forget_metadata_table();
+        open.with(|db| db.rollback(&name))
+    }
+
+    fn drop_savepoint(env, database: jlong, name: [jbyte]) -> void {
+        let name = text(env, &name, "name")?;
+        get(database)?.with(|db| db.drop_savepoint(&name))
+    }
+
+    fn verify_database(env, database: jlong) -> [jbyte] {
+        let report = get(database)?.with(|db| db.verify(&mut |_, _| ()))?;
+        given(env, &items::of(report.problems))
+    }
+
+    fn stats(env, database: jlong) -> [jbyte] {
+        let told = get(database)?.with(|db| stats::numbers(&db.stats()))?;
+        given(env, &told)
+    }
+
+    fn describe(env, database: jlong) -> [jbyte] {
+        let told = get(database)?.with(|db| stats::json(&db.describe()))?;
+        given(env, told.as_bytes())
+    }
+
+    // For tests: what panics here must not end the JVM.
+    fn panic(env, text_of_it: [jbyte]) -> void {
+        let told = text(env, &text_of_it, "text")?;
+        if told.is_empty() {
+            return Err(Error::bug("no text to panic with").into());
+        }
+        panic!("{told}")
+    }
+}

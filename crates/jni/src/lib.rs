@@ -1,0 +1,31 @@
+//! The native half of the Java package `dev.forebay`, whose other half is in `java/`: its class `Native` declares what
+//! stands here.
+//!
+//! 1. A thing of the engine's has a number in Java ([`handles`]). A call looks the number up, and has a part in the thing
+//!    until it returns: so a close, by another thread or by Java's collector, frees nothing under it. A number that is
+//!    no more there, or was never, is an exception.
+//! 2. All else that crosses are numbers and arrays of bytes, which the JVM copies ([`glue`]): no memory is shared, so
+//!    nothing that Java does to its own changes what is read here. Many keys, values, texts or writes go as
+//!    [`items`] in one array: one crossing for all of them. (Java fills and reads direct buffers as fast as arrays, and they
+//!    would save one copy, some ten nanoseconds for a record of a hundred bytes. But a short one costs sixty times an array
+//!    to make; and its memory may change while it is read here, which no safe code can take.)
+//! 3. Errors and panics become exceptions of `dev.forebay.ForebayException` ([`failure`]).
+//!
+//! It stands on the engine's Rust interface, not on the library for C, whose handles are pointers that its callers
+//! vouch for; and on the crate `jni`, which checks signatures when it is compiled. So nothing here is unsafe.
+//!
+//! **Invariant:** whatever Java passes, in whatever order and from whichever thread, ends with an answer or an exception.
+
+mod batch;
+mod copies;
+mod database;
+mod failure;
+mod glue;
+mod handles;
+mod items;
+mod options;
+mod pool;
+mod scan;
+mod snapshot;
+mod stats;
+mod table;

@@ -1,5 +1,5 @@
-//! Group-by: [`Aggregator`] in memory, which goes on in files where that is full, and [`StoredAggregator`] in a database.
-//! Both are read the same way ([`read`]).
+//! Group-by: [`Aggregator`] in memory, which goes on in files where that is full, and [`StoredAggregator`] in a database,
+//! there also by time ([`Windows`]). All are read the same way ([`read`]).
 //!
 //! Rows come by columns, as they lie in Arrow's arrays, and go the way of the command's: `forebay_aggregate::arrow`.
 
@@ -14,12 +14,14 @@ mod scalars;
 mod stored;
 mod top;
 mod values;
+mod windows;
 
 use pyo3::prelude::*;
 
 pub(crate) use memory::Aggregator;
 pub(crate) use pinned::AggregatorSnapshot;
 pub(crate) use stored::StoredAggregator;
+pub(crate) use windows::{Windows, Wish};
 
 /// The word that stands for a column's name in a function's text.
 #[pyfunction]

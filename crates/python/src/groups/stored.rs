@@ -4,13 +4,12 @@ use std::path::PathBuf;
 
 use forebay::{Batch, Durability};
 use forebay_aggregate::arrow::PartialSchema;
-use forebay_env::sync::{Arc, RwLock};
+use forebay_env::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
 use super::asked::Asked;
-use super::held::{Held, Stored, put_states};
-use super::kept;
+use super::held::{Held, put_states};
 use super::memory::Aggregator;
 use super::pinned::AggregatorSnapshot;
 use super::read::View;
@@ -24,8 +23,8 @@ use crate::rows::Rows;
 use crate::snapshot::Snapshot;
 
 /// States that gather before they are written take about so much; what is written by one commit no more than that.
-const PENDING_BYTES: usize = 16 << 20;
-const COMMIT_BYTES_MAX: usize = 1 << 30;
+pub(super) const PENDING_BYTES: usize = 16 << 20;
+pub(super) const COMMIT_BYTES_MAX: usize = 1 << 30;
 
 /// Groups that a database keeps: ``Database.aggregator`` opens them. Any number of threads add and read.
 #[pyclass(frozen, weakref, module = "forebay")]
@@ -43,33 +42,7 @@ impl StoredAggregator {
     ) -> Outcome<Self> {
         let asked = aggs.map(|aggs| Asked::of(key, aggs)).transpose()?;
         let schema = schema.map(self::schema).transpose()?;
-        let held = py.detach(|| {
-            let own = asked.as_ref().map_or(&[][..], Asked::own);
-            let kept = open.with_detached(|db| kept::load(db, name, own))?;
-            let (asked, schema_kept) = match (kept, asked) {
-                (Some((schema, kept)), Some(asked)) if kept != asked => {
-                    asked.agrees(&schema)?;
-                    return Err(Failure::invalid(format!(
-                        "aggregator `{name}` was made with aggs {:?}; leave aggs out, or name another one",
-                        kept.named()
-                    )));
-                }
-                (Some((schema, kept)), _) => (kept, Some(schema)),
-                (None, Some(asked)) => (asked, None),
-                (None, None) => {
-                    let told = format!("there is no aggregator `{name}` yet; say key and aggs to make it");
-                    return Err(forebay::Error::NotFound(told).into());
-                }
-            };
-            let groups = schema_kept.map(|schema| Stored::open(open, name, schema, &options)).transpose()?;
-            let (open, asked) = (Arc::clone(open), Arc::new(asked));
-            let groups = RwLock::new(groups.map(Arc::new));
-            let held = Held { open, name: name.to_string(), asked, options, groups };
-            if let Some(schema) = schema {
-                held.begun(|| held.asked.partial(&schema))?;
-            }
-            Ok::<_, Failure>(held)
-        })?;
+        let held = py.detach(|| Held::new(open, name, asked, schema, options))?;
         Ok(Self(Home::new(held)))
     }
 

@@ -715,6 +715,16 @@ class Aggregator:
         distinct values. What is added later to either is not added to the other. ``memory`` and ``spill`` are those of
         ``Aggregator``. Raises Invalid for a column that is not in the key, or comes twice.
         """
+    def rollup(self, *columns: str, memory: int | str | None = None, spill: _Path | None = None) -> Rows:
+        """Groups by all columns, by all but the last, and so on to none, as ``GROUP BY ROLLUP`` has them.
+
+        The columns are those of the key, or those that are named, in this order. Where a row's grouping leaves out a column,
+        that is null; ``grouping`` tells such nulls from others, as SQL's ``GROUPING_ID``: a bit for each column, the last
+        one's the lowest, is set where the column is left out. One grouping after the other is made of states while rows are
+        read, of what is there by then; ``memory`` and ``spill`` are those of ``Aggregator``, for each.
+        """
+    def cube(self, *columns: str, memory: int | str | None = None, spill: _Path | None = None) -> Rows:
+        """Groups by all columns, by any fewer of them, and by none, as ``GROUP BY CUBE`` has them. See ``rollup``."""
     @property
     def memory_bytes(self) -> int:
         """How many bytes of memory it takes now."""
@@ -777,6 +787,16 @@ class StoredAggregator:
         distinct values. What is added later to either is not added to the other. ``memory`` and ``spill`` are those of
         ``Aggregator``. Raises Invalid for a column that is not in the key, or comes twice.
         """
+    def rollup(self, *columns: str, memory: int | str | None = None, spill: _Path | None = None) -> Rows:
+        """Groups by all columns, by all but the last, and so on to none, as ``GROUP BY ROLLUP`` has them.
+
+        The columns are those of the key, or those that are named, in this order. Where a row's grouping leaves out a column,
+        that is null; ``grouping`` tells such nulls from others, as SQL's ``GROUPING_ID``: a bit for each column, the last
+        one's the lowest, is set where the column is left out. One grouping after the other is made of states while rows are
+        read, of what is there now; ``memory`` and ``spill`` are those of ``Aggregator``, for each.
+        """
+    def cube(self, *columns: str, memory: int | str | None = None, spill: _Path | None = None) -> Rows:
+        """Groups by all columns, by any fewer of them, and by none, as ``GROUP BY CUBE`` has them. See ``rollup``."""
     def at(self, snapshot: Snapshot) -> AggregatorSnapshot:
         """The groups as they were when a snapshot was taken, also a savepoint's (``Database.open_savepoint``).
 
@@ -896,3 +916,13 @@ class AggregatorSnapshot:
         distinct values. What is added later to either is not added to the other. ``memory`` and ``spill`` are those of
         ``Aggregator``. Raises Invalid for a column that is not in the key, or comes twice.
         """
+    def rollup(self, *columns: str, memory: int | str | None = None, spill: _Path | None = None) -> Rows:
+        """Groups by all columns, by all but the last, and so on to none, as ``GROUP BY ROLLUP`` has them.
+
+        The columns are those of the key, or those that are named, in this order. Where a row's grouping leaves out a column,
+        that is null; ``grouping`` tells such nulls from others, as SQL's ``GROUPING_ID``: a bit for each column, the last
+        one's the lowest, is set where the column is left out. One grouping after the other is made of states while rows are
+        read; ``memory`` and ``spill`` are those of ``Aggregator``, for each.
+        """
+    def cube(self, *columns: str, memory: int | str | None = None, spill: _Path | None = None) -> Rows:
+        """Groups by all columns, by any fewer of them, and by none, as ``GROUP BY CUBE`` has them. See ``rollup``."""

@@ -4,6 +4,7 @@
 //! Rows come by columns, as they lie in Arrow's arrays, and go the way of the command's: `forebay_aggregate::arrow`.
 
 mod asked;
+mod grouping;
 mod held;
 mod kept;
 mod memory;

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use forebay::aggregate::Groupings;
 use forebay::{Batch, Durability};
 use forebay_aggregate::arrow::PartialSchema;
 use forebay_env::sync::Arc;
@@ -9,6 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
 use super::asked::Asked;
+use super::grouping;
 use super::held::{Held, put_states};
 use super::memory::Aggregator;
 use super::pinned::AggregatorSnapshot;
@@ -59,6 +61,13 @@ impl StoredAggregator {
             Failure::invalid("nothing was added yet, so the types of the columns are not known; give schema=")
         })?;
         Ok(View { asked: Arc::clone(&held.asked), groups })
+    }
+
+    /// The groups as they are now, for who reads them more than once.
+    fn pinned(&self, py: Python<'_>) -> Outcome<View> {
+        let (held, asked) = (self.held()?, self.view(py)?.asked);
+        let snapshot = held.open.with(py, |db| Ok(db.snapshot()))?;
+        AggregatorSnapshot::new(py, asked, held, snapshot)?.view()
     }
 
     fn write(held: &Held, batch: &mut Batch, durability: Durability) -> Outcome<()> {
@@ -232,6 +241,35 @@ impl StoredAggregator {
         spill: Option<PathBuf>,
     ) -> Outcome<Aggregator> {
         Aggregator::coarser(py, &self.view(py)?, columns, memory, spill)
+    }
+
+    /// Groups by all columns, by all but the last, and so on to none, as ``GROUP BY ROLLUP`` has them.
+    ///
+    /// The columns are those of the key, or those that are named, in this order. Where a row's grouping leaves out a
+    /// column, that is null; ``grouping`` tells such nulls from others, as SQL's ``GROUPING_ID``: a bit for each column,
+    /// the last one's the lowest, is set where the column is left out. One grouping after the other is made of states
+    /// while rows are read, of what is there now; ``memory`` and ``spill`` are those of ``Aggregator``, for each.
+    #[pyo3(signature = (*columns, memory=None, spill=None))]
+    fn rollup(
+        &self,
+        py: Python<'_>,
+        columns: Vec<String>,
+        memory: Option<&Bound<'_, PyAny>>,
+        spill: Option<PathBuf>,
+    ) -> Outcome<Rows> {
+        grouping::rows(self.pinned(py)?, Groupings::rollup, columns, memory, spill)
+    }
+
+    /// Groups by all columns, by any fewer of them, and by none, as ``GROUP BY CUBE`` has them. See ``rollup``.
+    #[pyo3(signature = (*columns, memory=None, spill=None))]
+    fn cube(
+        &self,
+        py: Python<'_>,
+        columns: Vec<String>,
+        memory: Option<&Bound<'_, PyAny>>,
+        spill: Option<PathBuf>,
+    ) -> Outcome<Rows> {
+        grouping::rows(self.pinned(py)?, Groupings::cube, columns, memory, spill)
     }
 
     /// The groups as they were when a snapshot was taken, also a savepoint's (``Database.open_savepoint``).

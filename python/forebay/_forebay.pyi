@@ -1,7 +1,7 @@
 # The native half of `forebay`: its calls, their types, and what help() shows of them.
 import builtins
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import timedelta
+from datetime import date, datetime, timedelta
 from os import PathLike
 from types import TracebackType
 from typing import Any, Literal, Protocol, Self, TypedDict, TypeVar, Unpack, final, overload
@@ -25,6 +25,8 @@ class _ArrowSchema(Protocol):
     def __arrow_c_schema__(self) -> object: ...
 
 _Arrow = _ArrowStream | _ArrowArray
+# A moment; without a zone in UTC, as a number in milliseconds since 1970.
+_Moment = datetime | date | int
 
 class _Function(Protocol):
     """What ``forebay.UserAggregate`` is."""
@@ -117,6 +119,7 @@ __all__ = [
     "StoredAggregator",
     "Table",
     "Transaction",
+    "Windows",
     "Writes",
     "__version__",
     "_close_all",
@@ -212,6 +215,27 @@ class Database:
         function. Both are kept, and may be left out later; others then raise Invalid. The types of the key's columns are
         those of what is first added, or of ``schema``.
         """
+    def windows(
+        self,
+        name: str,
+        *,
+        time: str | None = None,
+        every: timedelta | str | None = None,
+        retain: timedelta | str | None = None,
+        key: str | Sequence[str] | None = None,
+        aggs: Mapping[str, str | _Function] | None = None,
+        schema: _ArrowSchema | _Arrow | None = None,
+    ) -> Windows:
+        """Opens groups by key and by time that the database keeps, in windows, or makes them.
+
+        ``time`` names the column of times: timestamps, dates, or whole numbers of milliseconds since 1970. A window is
+        ``every`` long, a timedelta or such as ``"15m"``, ``"1d"``, ``"1w"`` (from Monday on), ``"1mo"``, ``"1q"``,
+        ``"1y"``, and ``retain`` says how far back they are kept, all where it is left out: ``Windows.expire`` drops the
+        others. Windows lie side by side from 1970 on, in UTC. ``key``, ``aggs`` and ``schema`` are those of
+        ``aggregator``. All is kept, and may be left out later.
+        """
+    def drop_windows(self, name: str) -> None:
+        """Drops windows with all there is of them."""
     def tables(self) -> dict[str, str]:
         """The tables' names and their layouts."""
     def drop_table(self, name: str) -> None:
@@ -691,6 +715,16 @@ class Aggregator:
         distinct values. What is added later to either is not added to the other. ``memory`` and ``spill`` are those of
         ``Aggregator``. Raises Invalid for a column that is not in the key, or comes twice.
         """
+    def rollup(self, *columns: str, memory: int | str | None = None, spill: _Path | None = None) -> Rows:
+        """Groups by all columns, by all but the last, and so on to none, as ``GROUP BY ROLLUP`` has them.
+
+        The columns are those of the key, or those that are named, in this order. Where a row's grouping leaves out a column,
+        that is null; ``grouping`` tells such nulls from others, as SQL's ``GROUPING_ID``: a bit for each column, the last
+        one's the lowest, is set where the column is left out. One grouping after the other is made of states while rows are
+        read, of what is there by then; ``memory`` and ``spill`` are those of ``Aggregator``, for each.
+        """
+    def cube(self, *columns: str, memory: int | str | None = None, spill: _Path | None = None) -> Rows:
+        """Groups by all columns, by any fewer of them, and by none, as ``GROUP BY CUBE`` has them. See ``rollup``."""
     @property
     def memory_bytes(self) -> int:
         """How many bytes of memory it takes now."""
@@ -753,6 +787,16 @@ class StoredAggregator:
         distinct values. What is added later to either is not added to the other. ``memory`` and ``spill`` are those of
         ``Aggregator``. Raises Invalid for a column that is not in the key, or comes twice.
         """
+    def rollup(self, *columns: str, memory: int | str | None = None, spill: _Path | None = None) -> Rows:
+        """Groups by all columns, by all but the last, and so on to none, as ``GROUP BY ROLLUP`` has them.
+
+        The columns are those of the key, or those that are named, in this order. Where a row's grouping leaves out a column,
+        that is null; ``grouping`` tells such nulls from others, as SQL's ``GROUPING_ID``: a bit for each column, the last
+        one's the lowest, is set where the column is left out. One grouping after the other is made of states while rows are
+        read, of what is there now; ``memory`` and ``spill`` are those of ``Aggregator``, for each.
+        """
+    def cube(self, *columns: str, memory: int | str | None = None, spill: _Path | None = None) -> Rows:
+        """Groups by all columns, by any fewer of them, and by none, as ``GROUP BY CUBE`` has them. See ``rollup``."""
     def at(self, snapshot: Snapshot) -> AggregatorSnapshot:
         """The groups as they were when a snapshot was taken, also a savepoint's (``Database.open_savepoint``).
 
@@ -763,6 +807,88 @@ class StoredAggregator:
         """Merges all there is to one state a group: the least space, and the fewest reads."""
     def _repr_html_(self) -> str | None:
         """What notebooks show, tables with a picture of their trees; None of what is closed. Reads nothing from files."""
+
+@final
+class Windows:
+    """Groups by key and by time that a database keeps: ``Database.windows`` opens them. Any number of threads add and read.
+
+    The first column of the key is ``window``, where a group's window begins.
+    """
+
+    @property
+    def name(self) -> str:
+        """Their name."""
+    def update(
+        self, data: _Arrow, *, late: Literal["refuse", "drop"] = "refuse", durability: _Durability | None = None
+    ) -> int:
+        """Adds the rows of a table, a record batch, or a stream of such, each to the window of its time. Returns how many.
+
+        They are committed in parts. Rows from before what ``expire`` keeps are refused, with ``late="drop"`` left out:
+        ``late_rows`` counts them. Raises Invalid for a row without a time, or a value that a function does not take: the
+        rows of the record batch it is in, and of parts that were not committed before, are not added. ``commit`` adds all
+        or nothing.
+        """
+    def commit(
+        self,
+        data: _Arrow | None = None,
+        *,
+        metadata: Buffer | None = None,
+        batch: Batch | None = None,
+        late: Literal["refuse", "drop"] = "refuse",
+        durability: _Durability | None = None,
+    ) -> int:
+        """Adds rows, and keeps ``metadata`` with them, such as how far the input was read: all of it or nothing, in however
+        many windows the rows are.
+
+        What ``batch`` holds for tables is committed with them. After any crash ``metadata`` is that of the last commit
+        that was kept. Returns the number of the last record.
+        """
+    @property
+    def metadata(self) -> bytes | None:
+        """The bytes that came with the last commit."""
+    @property
+    def late_rows(self) -> int:
+        """How many rows this object has left out, as they came too late."""
+    def expire(self, now: _Moment) -> int:
+        """Makes it ``now``: drops the windows that are no longer kept, and returns how many. No clock is read.
+
+        Kept are the window in which it is now and those that ``retain`` reaches back to. Rows from before are refused from
+        then on, so a time that is too late cannot be taken back; an earlier one than once before does nothing.
+        """
+    @property
+    def kept_from(self) -> Any:
+        """From when on times are kept. Rows from before are late."""
+    def windows(self, start: _Moment | None = None, end: _Moment | None = None) -> list[Any]:
+        """Where the windows begin that are kept and that have rows, ascending: those from ``start`` on, before ``end``."""
+    def get(self, *key: Any, **named: Any) -> dict[str, Any] | None:
+        """The answers of one group by their names, or None. First comes a time within its window, then the key's values, in
+        order or by their names."""
+    def get_many(self, keys: _Arrow) -> Rows:
+        """The answers of groups, a row for each row of ``keys``, in their order; null where there is no such group.
+
+        The column ``window`` of ``keys`` has the type of that of ``result``, and times within windows.
+        """
+    def top(self, name: str, count: int = 10, *, start: _Moment | None = None, end: _Moment | None = None) -> Rows:
+        """The groups with the greatest answers under a name, the greatest first. Walks all groups of these windows."""
+    def result(self, start: _Moment | None = None, end: _Moment | None = None) -> Rows:
+        """All groups of the windows that begin from ``start`` on, before ``end``, with their answers: window by window."""
+    def window(self, at: _Moment) -> Rows:
+        """All groups of the window that a time is in."""
+    def states(self, start: _Moment | None = None, end: _Moment | None = None) -> Rows:
+        """The same groups as ``result`` with their states, for ``Aggregator.merge`` here or on another machine."""
+    def by(
+        self,
+        *columns: str,
+        start: _Moment | None = None,
+        end: _Moment | None = None,
+        memory: int | str | None = None,
+        spill: _Path | None = None,
+    ) -> Aggregator:
+        """Groups over all windows that begin from ``start`` on, before ``end``, by some columns of the key, in memory.
+
+        With ``window`` among the columns they are by window. They are an aggregator of their own, as
+        ``StoredAggregator.by`` makes it. Raises Invalid for a column that is not in the key, or comes twice.
+        """
 
 @final
 class AggregatorSnapshot:
@@ -791,3 +917,13 @@ class AggregatorSnapshot:
         distinct values. What is added later to either is not added to the other. ``memory`` and ``spill`` are those of
         ``Aggregator``. Raises Invalid for a column that is not in the key, or comes twice.
         """
+    def rollup(self, *columns: str, memory: int | str | None = None, spill: _Path | None = None) -> Rows:
+        """Groups by all columns, by all but the last, and so on to none, as ``GROUP BY ROLLUP`` has them.
+
+        The columns are those of the key, or those that are named, in this order. Where a row's grouping leaves out a column,
+        that is null; ``grouping`` tells such nulls from others, as SQL's ``GROUPING_ID``: a bit for each column, the last
+        one's the lowest, is set where the column is left out. One grouping after the other is made of states while rows are
+        read; ``memory`` and ``spill`` are those of ``Aggregator``, for each.
+        """
+    def cube(self, *columns: str, memory: int | str | None = None, spill: _Path | None = None) -> Rows:
+        """Groups by all columns, by any fewer of them, and by none, as ``GROUP BY CUBE`` has them. See ``rollup``."""

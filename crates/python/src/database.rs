@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::batch::Batch;
 use crate::changes::Changes;
 use crate::failure::{Failure, Outcome};
-use crate::groups::{Merges, StoredAggregator};
+use crate::groups::{Merges, StoredAggregator, Windows, Wish};
 use crate::handle::Handle;
 use crate::home::{Close, Home, register};
 use crate::options::{durability, duration, texts};
@@ -225,6 +225,34 @@ impl Database {
         options: Option<&Bound<'_, PyDict>>,
     ) -> Outcome<StoredAggregator> {
         StoredAggregator::open(py, self.home.get()?, name, key, aggs, schema, texts(options)?)
+    }
+
+    /// Opens groups by key and by time that the database keeps, in windows, or makes them.
+    ///
+    /// ``time`` names the column of times: timestamps, dates, or whole numbers of milliseconds since 1970. A window is
+    /// ``every`` long, a timedelta or such as ``"15m"``, ``"1d"``, ``"1w"`` (from Monday on), ``"1mo"``, ``"1q"``,
+    /// ``"1y"``, and ``retain`` says how far back they are kept, all where it is left out: ``Windows.expire`` drops the
+    /// others. Windows lie side by side from 1970 on, in UTC. ``key``, ``aggs`` and ``schema`` are those of
+    /// ``aggregator``. All is kept, and may be left out later.
+    #[pyo3(signature = (name, *, time=None, every=None, retain=None, key=None, aggs=None, schema=None))]
+    #[expect(clippy::too_many_arguments, reason = "each is a keyword of its own")]
+    fn windows(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        time: Option<String>,
+        every: Option<&Bound<'_, PyAny>>,
+        retain: Option<&Bound<'_, PyAny>>,
+        key: Option<&Bound<'_, PyAny>>,
+        aggs: Option<&Bound<'_, PyDict>>,
+        schema: Option<&Bound<'_, PyAny>>,
+    ) -> Outcome<Windows> {
+        Windows::open(py, self.home.get()?, name, &Wish { time, every, retain, key, aggs, schema })
+    }
+
+    /// Drops windows with all there is of them.
+    fn drop_windows(&self, py: Python<'_>, name: &str) -> Outcome<()> {
+        self.with(py, |db| Windows::forget(db, name))
     }
 
     /// The tables' names and their layouts.

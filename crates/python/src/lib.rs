@@ -56,7 +56,7 @@ mod _forebay {
     #[pymodule_export]
     use crate::database::{Database, open};
     #[pymodule_export]
-    use crate::groups::{Aggregator, AggregatorSnapshot, StoredAggregator, quoted};
+    use crate::groups::{Aggregator, AggregatorSnapshot, StoredAggregator, Windows, quoted};
     #[pymodule_export]
     use crate::ordered::OrderedTable;
     #[pymodule_export]

@@ -6,6 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use forebay::aggregate::Aggregate;
 use forebay::aggregate::functions::{Count, SumInt};
 use forebay::{
     Batch, Database, Durability, Error, Expired, Layout, Options, Period, Result, Tiers, Windows,
@@ -87,6 +88,24 @@ fn check(windows: &WindowsSnapshot<SumInt>, model: &Model, rng: &mut Rng, what: 
         let found: Vec<_> = windows.range(times.clone(), &key..).unwrap().map(Result::unwrap).collect();
         let wanted: Vec<_> = wanted.into_iter().filter(|(other, _)| *other >= key).collect();
         assert_eq!(found, wanted, "{what}, {times:?} from {key:?}");
+    }
+    check_listed(windows, model, what);
+}
+
+/// Each window of the finest tier that is kept and has values is listed, and can be asked by itself.
+fn check_listed(windows: &WindowsSnapshot<SumInt>, model: &Model, what: &str) {
+    let listed = windows.windows(..).unwrap();
+    assert!(listed.is_sorted_by(|window, next| window.end <= next.start), "{what}: {listed:?}");
+    let kept = model.sums.keys().map(|(start, _)| *start).filter(|start| *start >= floors(model.now)[0]);
+    for start in kept {
+        assert!(listed.contains(&(start..start + LENGTHS[0])), "{what}: no {start} in {listed:?}");
+    }
+    for window in listed {
+        let mut scan = windows.iter(window.clone()).unwrap();
+        let states = std::iter::from_fn(|| scan.next_state()).map(Result::unwrap);
+        let sums = states.map(|(key, state)| (key, SumInt.finish(&state).unwrap()));
+        assert!(sums.eq(model.over(&window)), "{what}, the window {window:?}");
+        assert_eq!(windows.windows(window.start..=window.start).unwrap(), [window]);
     }
 }
 

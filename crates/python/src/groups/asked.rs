@@ -92,6 +92,16 @@ impl Asked {
         Ok(Self::new(keys, named, own)?)
     }
 
+    /// The same functions of groups by one more column, before the others.
+    pub(super) fn behind(self, column: &str) -> Result<Self> {
+        if self.keys.iter().any(|key| key == column) {
+            return Err(Error::invalid(format!("two columns would be called `{column}`: one of key is")));
+        }
+        let keys = std::iter::once(column.to_string()).chain(self.keys).collect();
+        let named = self.names.into_iter().map(|(name, place)| (name, self.functions[place].clone()));
+        Self::new(keys, named.collect(), self.own)
+    }
+
     /// The same functions of groups by fewer columns.
     pub(super) fn coarser(&self, keys: Vec<String>) -> Result<Self> {
         for (at, key) in keys.iter().enumerate() {

@@ -2,8 +2,8 @@
 
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::SchemaRef;
-use forebay::Batch;
 use forebay::aggregate::Composite;
+use forebay::{Batch, Error};
 use forebay_aggregate::arrow::{PartialSchema, RecordBatchStates};
 use forebay_env::sync::atomic::Ordering;
 use forebay_env::sync::{Arc, RwLock};
@@ -19,14 +19,27 @@ use crate::failure::{Failure, Outcome};
 use crate::options::Text;
 use crate::rows::{BATCH_ROWS, Batches};
 
+/// What is opened once the types of the key's columns are known.
+pub(super) trait Opens: Sized {
+    const NOUN: &'static str;
+    /// What it is opened with besides.
+    type Means;
+
+    fn open(open: &Arc<Open>, name: &str, schema: PartialSchema, means: &Self::Means) -> Outcome<Self>;
+
+    fn schema(&self) -> &PartialSchema;
+
+    /// What is kept of windows.
+    fn shape(means: &Self::Means) -> Option<Vec<u8>>;
+}
+
 /// See the module.
-pub(super) struct Held {
+pub(super) struct Held<G: Opens = Stored> {
     pub(super) open: Arc<Open>,
     pub(super) name: String,
     pub(super) asked: Arc<Asked>,
-    pub(super) options: Vec<Text>,
-    /// Once the types of the key's columns are known.
-    pub(super) groups: RwLock<Option<Arc<Stored>>>,
+    pub(super) means: G::Means,
+    groups: RwLock<Option<Arc<G>>>,
 }
 
 /// The table of the groups.
@@ -36,23 +49,31 @@ pub(super) struct Stored {
     pub(super) schema: PartialSchema,
 }
 
-impl Stored {
-    pub(super) fn open(
-        open: &Arc<Open>,
-        name: &str,
-        schema: PartialSchema,
-        options: &[Text],
-    ) -> Outcome<Self> {
+impl Opens for Stored {
+    const NOUN: &'static str = "aggregator";
+    type Means = Vec<Text>;
+
+    fn open(open: &Arc<Open>, name: &str, schema: PartialSchema, options: &Vec<Text>) -> Outcome<Self> {
         let aggregator = open.with_detached(|db| {
             let made = db.aggregator(name, Arc::clone(schema.function()));
             let made = options.iter().try_fold(made, |made, (name, text)| {
-                Ok::<_, forebay::Error>(forebay_settings::aggregator(name, text)?(made))
+                Ok::<_, Error>(forebay_settings::aggregator(name, text)?(made))
             });
             made?.open()
         })?;
         Ok(Self { open: Arc::clone(open), aggregator, schema })
     }
 
+    fn schema(&self) -> &PartialSchema {
+        &self.schema
+    }
+
+    fn shape(_options: &Vec<Text>) -> Option<Vec<u8>> {
+        None
+    }
+}
+
+impl Stored {
     /// Does something with the table as it is now.
     fn seen<T>(
         &self,
@@ -65,7 +86,7 @@ impl Stored {
         });
         seen.map_err(|failure| match failure {
             Failure::Engine(error) => error,
-            _ => forebay::Error::invalid("the database is closed"),
+            _ => Error::invalid("the database is closed"),
         })
     }
 }
@@ -85,16 +106,53 @@ impl Grouped for Stored {
     }
 }
 
-impl Held {
-    pub(super) fn known(&self) -> Option<Arc<Stored>> {
+impl<G: Opens> Held<G> {
+    /// What is kept under a name, or asked for and made once the columns of rows are known.
+    pub(super) fn new(
+        open: &Arc<Open>,
+        name: &str,
+        asked: Option<Asked>,
+        rows: Option<SchemaRef>,
+        means: G::Means,
+    ) -> Outcome<Self> {
+        let own = asked.as_ref().map_or(&[][..], Asked::own);
+        let kept = open.with_detached(|db| kept::load(db, name, own))?;
+        let (asked, kept) = match (kept, asked) {
+            (Some((schema, kept)), Some(asked)) if kept != asked => {
+                asked.agrees(&schema)?;
+                return Err(Failure::invalid(format!(
+                    "{} `{name}` was made with aggs {:?}; leave aggs out, or name another one",
+                    G::NOUN,
+                    kept.named()
+                )));
+            }
+            (Some((schema, kept)), _) => (kept, Some(schema)),
+            (None, Some(asked)) => (asked, None),
+            (None, None) => {
+                let told = format!("there is no {} `{name}` yet; say key and aggs to make it", G::NOUN);
+                return Err(Error::NotFound(told).into());
+            }
+        };
+        let groups = kept.map(|schema| G::open(open, name, schema, &means)).transpose()?;
+        let (open, asked) = (Arc::clone(open), Arc::new(asked));
+        let held = Self { open, name: name.into(), asked, means, groups: RwLock::new(groups.map(Arc::new)) };
+        if let Some(rows) = rows {
+            held.begun(|| held.asked.partial(&rows))?;
+        }
+        Ok(held)
+    }
+
+    /// Nothing refuses the functions any more: they merge from now on.
+    pub(super) fn join_merges(&self, py: Python<'_>) {
+        self.asked.own().iter().for_each(|own| self.open.merges.join(py, &self.name, own));
+    }
+
+    pub(super) fn known(&self) -> Option<Arc<G>> {
         self.groups.read().clone()
     }
 
     /// The groups; of new ones what they are is kept first.
-    pub(super) fn begun(
-        &self,
-        schema: impl FnOnce() -> forebay::Result<PartialSchema>,
-    ) -> Outcome<Arc<Stored>> {
+    pub(super) fn begun(&self, schema: impl FnOnce() -> forebay::Result<PartialSchema>) -> Outcome<Arc<G>> {
         if let Some(groups) = self.known() {
             return Ok(groups);
         }
@@ -104,11 +162,12 @@ impl Held {
         }
         let schema = schema()?;
         // Without a table of that name, or with other options, nothing is kept.
-        let made = Stored::open(&self.open, &self.name, schema, &self.options)?;
+        let made = G::open(&self.open, &self.name, schema, &self.means)?;
+        let (schema, shape) = (made.schema(), G::shape(&self.means));
         self.open.with_detached(|db| {
-            while !self.is_kept(db, &made.schema)? && !kept::keep(db, &self.name, &made.schema, &self.asked)?
-            {
-            }
+            while !self.is_kept(db, schema)?
+                && !kept::keep(db, &self.name, schema, &self.asked, shape.as_deref())?
+            {}
             Ok(())
         })?;
         let made = Arc::new(made);
@@ -119,19 +178,25 @@ impl Held {
     /// Whether another handle was first, with the same groups; with others it is an error.
     fn is_kept(&self, db: &forebay::Database, schema: &PartialSchema) -> forebay::Result<bool> {
         match kept::load(db, &self.name, self.asked.own())? {
-            Some((kept, asked)) if asked == *self.asked => kept.check(schema.schema()).map(|()| true),
+            Some((kept, asked)) if asked == *self.asked => {
+                if kept::shape(db, &self.name)? != G::shape(&self.means) {
+                    let told = format!("`{}` was made as something else than these {}", self.name, G::NOUN);
+                    return Err(Error::invalid(told));
+                }
+                kept.check(schema.schema()).map(|()| true)
+            }
             Some((kept, asked)) => {
                 self.asked.agrees(&kept)?;
-                let told = format!("aggregator `{}` was made with aggs {:?}", self.name, asked.named());
-                Err(forebay::Error::invalid(told))
+                let told = format!("{} `{}` was made with aggs {:?}", G::NOUN, self.name, asked.named());
+                Err(Error::invalid(told))
             }
             None => Ok(false),
         }
     }
 
-    pub(super) fn of_rows(&self, schema: &SchemaRef, states: &SchemaRef) -> Outcome<Arc<Stored>> {
+    pub(super) fn of_rows(&self, schema: &SchemaRef, states: &SchemaRef) -> Outcome<Arc<G>> {
         let groups = self.begun(|| self.asked.partial(schema))?;
-        groups.schema.check(states)?;
+        groups.schema().check(states)?;
         Ok(groups)
     }
 

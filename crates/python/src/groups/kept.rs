@@ -16,6 +16,8 @@ const ENDING: &str = ".schema";
 const SCHEMA: &[u8] = b"schema";
 /// Names and functions, as a list of pairs in JSON.
 const NAMES: &[u8] = b"names";
+/// Of windows what they are, in JSON.
+const WINDOWS: &[u8] = b"windows";
 
 fn table(db: &Database, name: &str) -> Option<Result<Table>> {
     let name = format!("{name}{ENDING}");
@@ -70,8 +72,25 @@ fn read(
     Ok(Some((schema, asked)))
 }
 
-/// Keeps it, before the first state is written. Says whether nothing was kept before, which stays as it is.
-pub(super) fn keep(db: &Database, name: &str, schema: &PartialSchema, asked: &Asked) -> Result<bool> {
+/// What is kept of windows.
+pub(super) fn shape(db: &Database, name: &str) -> Result<Option<Vec<u8>>> {
+    table(db, name).transpose()?.map_or(Ok(None), |table| table.get(WINDOWS))
+}
+
+/// Keeps nothing of it any more.
+pub(super) fn forget(db: &Database, name: &str) -> Result<()> {
+    table(db, name).transpose()?.map_or(Ok(()), |table| db.drop_table(table.name()))
+}
+
+/// Keeps it, before the first state is written; of windows also what they are. Says whether nothing was kept before,
+/// which stays as it is.
+pub(super) fn keep(
+    db: &Database,
+    name: &str,
+    schema: &PartialSchema,
+    asked: &Asked,
+    windows: Option<&[u8]>,
+) -> Result<bool> {
     let failed = |reason: &dyn std::fmt::Display| Error::Bug(format!("a schema cannot be written: {reason}"));
     let writer = PartialWriter::new(Vec::new(), schema).map_err(|error| failed(&error))?;
     let file = writer.finish().map_err(|error| failed(&error))?;
@@ -82,6 +101,7 @@ pub(super) fn keep(db: &Database, name: &str, schema: &PartialSchema, asked: &As
         if is_new {
             transaction.put(&table, SCHEMA, &file);
             transaction.put(&table, NAMES, &names);
+            windows.iter().for_each(|windows| transaction.put(&table, WINDOWS, windows));
             transaction.set_durability(Durability::Disk);
         }
         Ok(is_new)

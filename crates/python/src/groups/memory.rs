@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use forebay::GroupFiles;
-use forebay::aggregate::AggregatorOptions;
+use forebay::aggregate::{AggregatorOptions, Groupings};
 use forebay_aggregate::arrow::{PartialSchema, RecordBatchAggregator};
 use forebay_env::Env;
 use forebay_env::sync::atomic::Ordering;
@@ -14,6 +14,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use super::asked::Asked;
+use super::grouping;
 use super::own::with_states;
 use super::read::{Grouped, View, Wanted};
 use crate::columns::{batches, for_each, schema};
@@ -36,7 +37,8 @@ const THREADS_MAX: usize = 64;
 #[pyclass(frozen, weakref, module = "forebay")]
 pub(crate) struct Aggregator(Home<Arc<Groups>>);
 
-struct Groups {
+/// Groups in memory, and where they go that have no room.
+pub(super) struct Groups {
     asked: Arc<Asked>,
     options: AggregatorOptions,
     threads: usize,
@@ -79,6 +81,22 @@ impl Groups {
             Made::Here(here) => Ok(Some(Arc::clone(here))),
             Made::Closed => Err(Failure::Closed("aggregator")),
         }
+    }
+
+    /// Groups by fewer columns, of the states of others, for who reads them at once.
+    pub(super) fn coarser(
+        asked: Asked,
+        finer: &dyn Grouped,
+        memory: Option<u64>,
+        spill: Option<PathBuf>,
+    ) -> forebay::Result<(Arc<Self>, Arc<dyn Grouped>)> {
+        let groups = none(asked, memory, spill, 1);
+        let schema = groups.asked.partial_of_states(finer.schema())?;
+        let here = groups.begun(|| RecordBatchAggregator::of_schema(schema, groups.options.clone()))?;
+        for batch in finer.batches(Wanted::States)? {
+            here.add_partials(&batch?)?;
+        }
+        Ok((groups, here))
     }
 
     fn of_rows(&self, schema: &SchemaRef) -> Outcome<Arc<RecordBatchAggregator>> {
@@ -129,10 +147,16 @@ fn begin(
     spill: Option<PathBuf>,
     threads: usize,
 ) -> Outcome<Arc<Groups>> {
+    let memory = memory.map(|memory| size("memory", memory)).transpose()?;
+    let groups = none(asked, memory, spill, threads);
+    register(py, &groups);
+    Ok(groups)
+}
+
+fn none(asked: Asked, memory: Option<u64>, spill: Option<PathBuf>, threads: usize) -> Arc<Groups> {
     let threads = threads.clamp(1, THREADS_MAX);
     let mut options = AggregatorOptions::default().threads(threads).adders(threads);
-    if let Some(memory) = memory {
-        let bytes = size("memory", memory)?;
+    if let Some(bytes) = memory {
         options = options.memory_limit(usize::try_from(bytes).unwrap_or(usize::MAX));
     }
     // What a killed process left may be of this process's number.
@@ -145,9 +169,7 @@ fn begin(
         options = options.spill_to(GroupFiles::new(spill));
     }
     let made = RwLock::new(Made::NotYet);
-    let groups = Arc::new(Groups { asked: Arc::new(asked), options, threads, spill, made });
-    register(py, &groups);
-    Ok(groups)
+    Arc::new(Groups { asked: Arc::new(asked), options, threads, spill, made })
 }
 
 impl Aggregator {
@@ -281,6 +303,35 @@ impl Aggregator {
         spill: Option<PathBuf>,
     ) -> Outcome<Self> {
         Self::coarser(py, &self.view(py)?, columns, memory, spill)
+    }
+
+    /// Groups by all columns, by all but the last, and so on to none, as ``GROUP BY ROLLUP`` has them.
+    ///
+    /// The columns are those of the key, or those that are named, in this order. Where a row's grouping leaves out a
+    /// column, that is null; ``grouping`` tells such nulls from others, as SQL's ``GROUPING_ID``: a bit for each column,
+    /// the last one's the lowest, is set where the column is left out. One grouping after the other is made of states
+    /// while rows are read, of what is there by then; ``memory`` and ``spill`` are those of ``Aggregator``, for each.
+    #[pyo3(signature = (*columns, memory=None, spill=None))]
+    fn rollup(
+        &self,
+        py: Python<'_>,
+        columns: Vec<String>,
+        memory: Option<&Bound<'_, PyAny>>,
+        spill: Option<PathBuf>,
+    ) -> Outcome<Rows> {
+        grouping::rows(self.view(py)?, Groupings::rollup, columns, memory, spill)
+    }
+
+    /// Groups by all columns, by any fewer of them, and by none, as ``GROUP BY CUBE`` has them. See ``rollup``.
+    #[pyo3(signature = (*columns, memory=None, spill=None))]
+    fn cube(
+        &self,
+        py: Python<'_>,
+        columns: Vec<String>,
+        memory: Option<&Bound<'_, PyAny>>,
+        spill: Option<PathBuf>,
+    ) -> Outcome<Rows> {
+        grouping::rows(self.view(py)?, Groupings::cube, columns, memory, spill)
     }
 
     /// How many bytes of memory it takes now.

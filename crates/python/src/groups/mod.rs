@@ -1,9 +1,10 @@
-//! Group-by: [`Aggregator`] in memory, which goes on in files where that is full, and [`StoredAggregator`] in a database.
-//! Both are read the same way ([`read`]).
+//! Group-by: [`Aggregator`] in memory, which goes on in files where that is full, and [`StoredAggregator`] in a database,
+//! there also by time ([`Windows`]). All are read the same way ([`read`]).
 //!
 //! Rows come by columns, as they lie in Arrow's arrays, and go the way of the command's: `forebay_aggregate::arrow`.
 
 mod asked;
+mod grouping;
 mod held;
 mod kept;
 mod memory;
@@ -14,6 +15,7 @@ mod scalars;
 mod stored;
 mod top;
 mod values;
+mod windows;
 
 use pyo3::prelude::*;
 
@@ -21,6 +23,7 @@ pub(crate) use memory::Aggregator;
 pub(crate) use own::Merges;
 pub(crate) use pinned::AggregatorSnapshot;
 pub(crate) use stored::StoredAggregator;
+pub(crate) use windows::{Windows, Wish};
 
 /// The word that stands for a column's name in a function's text.
 #[pyfunction]

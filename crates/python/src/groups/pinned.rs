@@ -2,12 +2,14 @@
 
 use std::path::PathBuf;
 
+use forebay::aggregate::Groupings;
 use forebay_aggregate::arrow::PartialSchema;
 use forebay_env::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
 use super::asked::Asked;
+use super::grouping;
 use super::held::{Held, Stored};
 use super::kept;
 use super::memory::Aggregator;
@@ -75,7 +77,7 @@ impl AggregatorSnapshot {
         Ok(Self(Home::new(Kept { asked, groups })))
     }
 
-    fn view(&self) -> Outcome<View> {
+    pub(super) fn view(&self) -> Outcome<View> {
         let Kept { asked, groups } = self.0.get()?;
         asked.raise_failed()?;
         let groups = Arc::clone(groups) as Arc<dyn Grouped>;
@@ -142,5 +144,32 @@ impl AggregatorSnapshot {
         spill: Option<PathBuf>,
     ) -> Outcome<Aggregator> {
         Aggregator::coarser(py, &self.view()?, columns, memory, spill)
+    }
+
+    /// Groups by all columns, by all but the last, and so on to none, as ``GROUP BY ROLLUP`` has them.
+    ///
+    /// The columns are those of the key, or those that are named, in this order. Where a row's grouping leaves out a
+    /// column, that is null; ``grouping`` tells such nulls from others, as SQL's ``GROUPING_ID``: a bit for each column,
+    /// the last one's the lowest, is set where the column is left out. One grouping after the other is made of states
+    /// while rows are read; ``memory`` and ``spill`` are those of ``Aggregator``, for each.
+    #[pyo3(signature = (*columns, memory=None, spill=None))]
+    fn rollup(
+        &self,
+        columns: Vec<String>,
+        memory: Option<&Bound<'_, PyAny>>,
+        spill: Option<PathBuf>,
+    ) -> Outcome<Rows> {
+        grouping::rows(self.view()?, Groupings::rollup, columns, memory, spill)
+    }
+
+    /// Groups by all columns, by any fewer of them, and by none, as ``GROUP BY CUBE`` has them. See ``rollup``.
+    #[pyo3(signature = (*columns, memory=None, spill=None))]
+    fn cube(
+        &self,
+        columns: Vec<String>,
+        memory: Option<&Bound<'_, PyAny>>,
+        spill: Option<PathBuf>,
+    ) -> Outcome<Rows> {
+        grouping::rows(self.view()?, Groupings::cube, columns, memory, spill)
     }
 }

@@ -77,8 +77,11 @@ fn time(value: &Bound<'_, PyAny>) -> PyResult<i128> {
     Ok(seconds * 1_000_000 + number("microsecond")?)
 }
 
-/// Microseconds since 1970: of a moment with a zone in UTC, of another as it stands there.
+/// Microseconds since 1970: of a moment with a zone in UTC, of another as it stands there, of a day from its begin on.
 fn moment(value: &Bound<'_, PyAny>, has_zone: bool) -> PyResult<i128> {
+    if !value.hasattr("tzinfo")? {
+        return Ok(i128::from(days(value)?) * DAY_MICROSECONDS);
+    }
     let value = match has_zone && !value.getattr("tzinfo")?.is_none() {
         true => {
             let utc = value.py().import("datetime")?.getattr("timezone")?.getattr("utc")?;

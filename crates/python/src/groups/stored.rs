@@ -2,15 +2,16 @@
 
 use std::path::PathBuf;
 
+use forebay::aggregate::Groupings;
 use forebay::{Batch, Durability};
 use forebay_aggregate::arrow::PartialSchema;
-use forebay_env::sync::{Arc, RwLock};
+use forebay_env::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
 use super::asked::Asked;
-use super::held::{Held, Stored, put_states};
-use super::kept;
+use super::grouping;
+use super::held::{Held, put_states};
 use super::memory::Aggregator;
 use super::pinned::AggregatorSnapshot;
 use super::read::View;
@@ -24,8 +25,8 @@ use crate::rows::Rows;
 use crate::snapshot::Snapshot;
 
 /// States that gather before they are written take about so much; what is written by one commit no more than that.
-const PENDING_BYTES: usize = 16 << 20;
-const COMMIT_BYTES_MAX: usize = 1 << 30;
+pub(super) const PENDING_BYTES: usize = 16 << 20;
+pub(super) const COMMIT_BYTES_MAX: usize = 1 << 30;
 
 /// Groups that a database keeps: ``Database.aggregator`` opens them. Any number of threads add and read.
 #[pyclass(frozen, weakref, module = "forebay")]
@@ -43,35 +44,8 @@ impl StoredAggregator {
     ) -> Outcome<Self> {
         let asked = aggs.map(|aggs| Asked::of(key, aggs)).transpose()?;
         let schema = schema.map(self::schema).transpose()?;
-        let held = py.detach(|| {
-            let own = asked.as_ref().map_or(&[][..], Asked::own);
-            let kept = open.with_detached(|db| kept::load(db, name, own))?;
-            let (asked, schema_kept) = match (kept, asked) {
-                (Some((schema, kept)), Some(asked)) if kept != asked => {
-                    asked.agrees(&schema)?;
-                    return Err(Failure::invalid(format!(
-                        "aggregator `{name}` was made with aggs {:?}; leave aggs out, or name another one",
-                        kept.named()
-                    )));
-                }
-                (Some((schema, kept)), _) => (kept, Some(schema)),
-                (None, Some(asked)) => (asked, None),
-                (None, None) => {
-                    let told = format!("there is no aggregator `{name}` yet; say key and aggs to make it");
-                    return Err(forebay::Error::NotFound(told).into());
-                }
-            };
-            let groups = schema_kept.map(|schema| Stored::open(open, name, schema, &options)).transpose()?;
-            let (open, asked) = (Arc::clone(open), Arc::new(asked));
-            let groups = RwLock::new(groups.map(Arc::new));
-            let held = Held { open, name: name.to_string(), asked, options, groups };
-            if let Some(schema) = schema {
-                held.begun(|| held.asked.partial(&schema))?;
-            }
-            Ok::<_, Failure>(held)
-        })?;
-        // Nothing refuses them any more.
-        held.asked.own().iter().for_each(|own| held.open.merges.join(py, name, own));
+        let held = py.detach(|| Held::new(open, name, asked, schema, options))?;
+        held.join_merges(py);
         Ok(Self(Home::new(held)))
     }
 
@@ -88,6 +62,13 @@ impl StoredAggregator {
             Failure::invalid("nothing was added yet, so the types of the columns are not known; give schema=")
         })?;
         Ok(View { asked: Arc::clone(&held.asked), groups })
+    }
+
+    /// The groups as they are now, for who reads them more than once.
+    fn pinned(&self, py: Python<'_>) -> Outcome<View> {
+        let (held, asked) = (self.held()?, self.view(py)?.asked);
+        let snapshot = held.open.with(py, |db| Ok(db.snapshot()))?;
+        AggregatorSnapshot::new(py, asked, held, snapshot)?.view()
     }
 
     fn write(held: &Held, batch: &mut Batch, durability: Durability) -> Outcome<()> {
@@ -267,6 +248,35 @@ impl StoredAggregator {
         spill: Option<PathBuf>,
     ) -> Outcome<Aggregator> {
         Aggregator::coarser(py, &self.view(py)?, columns, memory, spill)
+    }
+
+    /// Groups by all columns, by all but the last, and so on to none, as ``GROUP BY ROLLUP`` has them.
+    ///
+    /// The columns are those of the key, or those that are named, in this order. Where a row's grouping leaves out a
+    /// column, that is null; ``grouping`` tells such nulls from others, as SQL's ``GROUPING_ID``: a bit for each column,
+    /// the last one's the lowest, is set where the column is left out. One grouping after the other is made of states
+    /// while rows are read, of what is there now; ``memory`` and ``spill`` are those of ``Aggregator``, for each.
+    #[pyo3(signature = (*columns, memory=None, spill=None))]
+    fn rollup(
+        &self,
+        py: Python<'_>,
+        columns: Vec<String>,
+        memory: Option<&Bound<'_, PyAny>>,
+        spill: Option<PathBuf>,
+    ) -> Outcome<Rows> {
+        grouping::rows(self.pinned(py)?, Groupings::rollup, columns, memory, spill)
+    }
+
+    /// Groups by all columns, by any fewer of them, and by none, as ``GROUP BY CUBE`` has them. See ``rollup``.
+    #[pyo3(signature = (*columns, memory=None, spill=None))]
+    fn cube(
+        &self,
+        py: Python<'_>,
+        columns: Vec<String>,
+        memory: Option<&Bound<'_, PyAny>>,
+        spill: Option<PathBuf>,
+    ) -> Outcome<Rows> {
+        grouping::rows(self.pinned(py)?, Groupings::cube, columns, memory, spill)
     }
 
     /// The groups as they were when a snapshot was taken, also a savepoint's (``Database.open_savepoint``).

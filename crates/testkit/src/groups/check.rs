@@ -3,7 +3,7 @@
 use std::ops::{Bound, Range, RangeBounds};
 
 use forebay::{Error, Result, Snapshot};
-use forebay_aggregate::Groupings;
+use forebay_aggregate::{Aggregate, Groupings};
 
 use super::{Groups, Handles, KEEP, LENGTHS, floors, masked};
 use crate::check::{borrowed, compare};
@@ -124,6 +124,26 @@ impl GroupsView<'_> {
         compare(&what, &found, &wanted);
         let found = ask!(self, windows, metadata())?;
         assert_eq!(found, groups.metadata[1], "metadata of the windows");
+        self.check_listed(groups, times)
+    }
+
+    /// Windows are listed that have values, and each holds its own.
+    fn check_listed(&self, groups: &Groups, times: &Range<u64>) -> Result<()> {
+        let listed = ask!(self, windows, windows(times.clone()))?;
+        let floor = floors(groups.expired.1)[0];
+        for start in groups.starts(floor, times) {
+            assert!(listed.iter().any(|window| window.start == start), "no {start} in {listed:?}");
+        }
+        for window in listed {
+            let mut scan = ask!(self, windows, iter(window.clone()))?;
+            let mut found = Vec::new();
+            while let Some(entry) = scan.next_state() {
+                let (key, state) = entry?;
+                found.push((key, self.handles.windows.function().finish(&state)?));
+            }
+            let wanted: Vec<_> = groups.over(window.start, &window).into_iter().collect();
+            compare(&format!("the window {window:?}"), &found, &wanted);
+        }
         Ok(())
     }
 

@@ -6,6 +6,7 @@
 mod check;
 mod work;
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use forebay::{Cube, Database, Error, Period, Result, Tiers, Windows};
@@ -89,6 +90,12 @@ impl Groups {
             merge_into(&mut groups, masked(groupings, grouping, key), state, MERGING[0]);
         }
         groups
+    }
+
+    /// Where the windows of the finest tier begin that have values, from some time on, within a range of time.
+    fn starts(&self, from: u64, times: &Range<u64>) -> BTreeSet<u64> {
+        let starts = self.windows.keys().map(|key| split(key).0);
+        starts.filter(|start| *start >= from && times.contains(start)).collect()
     }
 
     /// What a range of time has of what is kept from some time on.

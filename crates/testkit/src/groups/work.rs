@@ -43,7 +43,7 @@ impl Harness {
         }
         cube.append_to(&mut batch)?;
         let Some((_, bytes)) = metadata else {
-            return Ok((written, self.db().write(&mut batch, durability)));
+            return Ok((written, windows.write(batch, durability)));
         };
         let kept_from = handles.windows.kept_from()?;
         let is_late = |change: &Change| {

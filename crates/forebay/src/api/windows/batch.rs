@@ -102,6 +102,11 @@ impl<A: Aggregate> WindowsBatch<A> {
         self.commit_as(batch, durability, Some(metadata.as_ref()))
     }
 
+    /// The same without metadata: those of before stay.
+    pub fn write(&self, batch: Batch, durability: Durability) -> Result<u64> {
+        self.commit_as(batch, durability, None)
+    }
+
     pub(super) fn commit_as(
         &self,
         mut batch: Batch,

@@ -14,7 +14,7 @@ mod scan;
 mod snapshot;
 
 use std::fmt;
-use std::ops::RangeBounds;
+use std::ops::{Range as Times, RangeBounds};
 use std::sync::Arc;
 
 use forebay_aggregate::{Aggregate, Merging};
@@ -234,6 +234,12 @@ impl<A: Aggregate> Windows<A> {
     /// The same of keys that begin so.
     pub fn prefix(&self, times: impl RangeBounds<u64>, prefix: impl AsRef<[u8]>) -> Result<WindowsScan<A>> {
         self.now().prefix(times, prefix)
+    }
+
+    /// The windows of the finest tier that are kept and begin within a range of time, ascending: those that have values,
+    /// and perhaps such that a crash left without.
+    pub fn windows(&self, times: impl RangeBounds<u64>) -> Result<Vec<Times<u64>>> {
+        self.now().windows(times)
     }
 
     /// From when on times are kept, by some tier: values of before are refused.

@@ -33,29 +33,40 @@ impl<A> fmt::Debug for WindowsScan<A> {
     }
 }
 
+impl<A: Aggregate> WindowsScan<A> {
+    /// The next key, with the state of its values instead of what they come to.
+    pub fn next_state(&mut self) -> Option<Result<(Vec<u8>, Vec<u8>)>> {
+        loop {
+            let next = self.merges.last_mut()?.next();
+            let entry = match next {
+                Ok(None) => {
+                    self.merges.pop();
+                    continue;
+                }
+                Ok(Some((key, states))) => {
+                    merged(&*self.function, &key, states).map(|state| (key, state.unwrap_or_default()))
+                }
+                Err(error) => Err(error),
+            };
+            return Some(self.unless_failed(entry));
+        }
+    }
+
+    fn unless_failed<T>(&mut self, entry: Result<T>) -> Result<T> {
+        if entry.is_err() {
+            self.merges.clear();
+        }
+        entry
+    }
+}
+
 impl<A: Aggregate> Iterator for WindowsScan<A> {
     type Item = Result<(Vec<u8>, A::Output)>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            let next = self.merges.last_mut()?.next();
-            match next {
-                Ok(None) => self.merges.pop(),
-                Ok(Some((key, states))) => {
-                    let state = merged(&*self.function, &key, states);
-                    let answer = state.and_then(|state| self.function.finish(&state.unwrap_or_default()));
-                    let entry = answer.map(|value| (key, value));
-                    if entry.is_err() {
-                        self.merges.clear();
-                    }
-                    return Some(entry);
-                }
-                Err(error) => {
-                    self.merges.clear();
-                    return Some(Err(error));
-                }
-            };
-        }
+        let entry = self.next_state()?;
+        let entry = entry.and_then(|(key, state)| Ok((key, self.function.finish(&state)?)));
+        Some(self.unless_failed(entry))
     }
 }
 

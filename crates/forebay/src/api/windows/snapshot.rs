@@ -73,6 +73,18 @@ impl<A: Aggregate> WindowsSnapshot<A> {
         self.scan(&times_of(&times), prefix_range(Order::Lexical, prefix.as_ref()))
     }
 
+    /// The windows of the finest tier that are kept and begin within a range of time, ascending: those that have values,
+    /// and perhaps such that a crash left without. Each is a range that can be asked.
+    pub fn windows(&self, times: impl RangeBounds<u64>) -> Result<Vec<Times<u64>>> {
+        let (marks, parts) = (self.marks()?, &*self.windows.parts);
+        let times = times_of(&times);
+        let is_asked = |start: &u64| *start >= marks.floors[0] && times.contains(start);
+        let finest = parts.windows_of(&self.view).into_iter().filter(|window| window.tier == 0);
+        let mut starts: Vec<u64> = finest.map(|window| window.start).filter(is_asked).collect();
+        starts.sort_unstable();
+        Ok(starts.into_iter().map(|start| parts.tiers.period(0).around(start)).collect())
+    }
+
     /// From when on times are kept, by some tier.
     pub fn kept_from(&self) -> Result<u64> {
         Ok(self.marks()?.floors.last().copied().unwrap_or_default())

@@ -90,7 +90,7 @@ impl Groups {
         memory: Option<u64>,
         spill: Option<PathBuf>,
     ) -> forebay::Result<(Arc<Self>, Arc<dyn Grouped>)> {
-        let groups = none(asked, memory, spill, 1);
+        let groups = none(asked, memory, spill, 1)?;
         let schema = groups.asked.partial_of_states(finer.schema())?;
         let here = groups.begun(|| RecordBatchAggregator::of_schema(schema, groups.options.clone()))?;
         for batch in finer.batches(Wanted::States)? {
@@ -148,28 +148,33 @@ fn begin(
     threads: usize,
 ) -> Outcome<Arc<Groups>> {
     let memory = memory.map(|memory| size("memory", memory)).transpose()?;
-    let groups = none(asked, memory, spill, threads);
+    let groups = none(asked, memory, spill, threads)?;
     register(py, &groups);
     Ok(groups)
 }
 
-fn none(asked: Asked, memory: Option<u64>, spill: Option<PathBuf>, threads: usize) -> Arc<Groups> {
+fn none(
+    asked: Asked,
+    memory: Option<u64>,
+    spill: Option<PathBuf>,
+    threads: usize,
+) -> forebay::Result<Arc<Groups>> {
     let threads = threads.clamp(1, THREADS_MAX);
     let mut options = AggregatorOptions::default().threads(threads).adders(threads);
     if let Some(bytes) = memory {
         options = options.memory_limit(usize::try_from(bytes).unwrap_or(usize::MAX));
     }
     // What a killed process left may be of this process's number.
-    let named = |place: PathBuf| {
+    let named = |place: PathBuf| -> forebay::Result<PathBuf> {
         let place = Env::real().fs.absolute(&place)?;
         Ok(place.join(format!("forebay-groups-{}-{:016x}", std::process::id(), forebay_env::hash_secret())))
     };
-    let spill = spill.map(named).transpose().map_err(|error: forebay::Error| Failure::from(error))?;
+    let spill = spill.map(named).transpose()?;
     if let Some(spill) = &spill {
         options = options.spill_to(GroupFiles::new(spill));
     }
     let made = RwLock::new(Made::NotYet);
-    Arc::new(Groups { asked: Arc::new(asked), options, threads, spill, made })
+    Ok(Arc::new(Groups { asked: Arc::new(asked), options, threads, spill, made }))
 }
 
 impl Aggregator {

@@ -58,6 +58,7 @@ impl Windows {
             let rows = schema.map(|rows| windowed_schema(&rows, &shape.time, None)).transpose()?;
             Held::new(open, name, asked, rows.map(|(rows, _)| rows), shape)
         })?;
+        held.join_merges(py);
         Ok(Self(Home::new(Inner { held, late_rows: AtomicU64::new(0) })))
     }
 
@@ -196,8 +197,7 @@ impl Windows {
             held.for_rows(py, input, &groups.schema, |rows| Ok(states.add_batch(rows)?))?;
             gathered = Some((states, dropped));
         }
-        let all = batch.map(crate::batch::Batch::take).transpose()?.unwrap_or_default();
-        py.detach(|| {
+        let commit = |all: Batch| {
             let Some(groups) = held.known() else {
                 if metadata.is_some() {
                     let told =
@@ -216,6 +216,13 @@ impl Windows {
             }?;
             gathered.iter().for_each(|(_, dropped)| inner.count(dropped));
             Ok(last)
+        };
+        let Some(batch) = batch else { return py.detach(|| commit(Batch::new())) };
+        // What could not be committed is still the caller's.
+        crate::batch::Batch::lend(batch, |own| {
+            let sequence = py.detach(|| commit(own.clone()))?;
+            own.clear();
+            Ok(sequence)
         })
     }
 

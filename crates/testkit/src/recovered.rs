@@ -162,6 +162,8 @@ impl Harness {
                 GroupsView { handles, snapshot: None }.check_all(model.now().groups())?;
             }
             let problems = db.verify(&mut |_, _| ())?.problems;
+            // Where the power has gone meanwhile nothing can be read.
+            self.env.fs.exists(&dir)?;
             assert_eq!(problems, Vec::<String>::new(), "a checkpoint does not verify");
             drop((tables, db));
             remove_all(&*self.env.fs, &dir)?;

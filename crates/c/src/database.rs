@@ -166,9 +166,7 @@ fallible! { ErrorOut<'_>;
     }
 
     fn forebay_snapshot_table(snapshot: &Snapshot, name: &str) -> Option<Box<Table>> {
-        let ordered = snapshot.0.ordered_table(name).map(Table::Ordered);
-        let table = ordered.or_else(|_| snapshot.0.table(name).map(Table::Hashed))?;
-        Ok(Some(Box::new(table)))
+        Ok(Some(Box::new(Table::of(&snapshot.0, name)?)))
     }
 }
 

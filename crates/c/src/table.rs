@@ -4,49 +4,13 @@ use std::ffi::c_char;
 use std::ops::Bound;
 use std::time::Duration;
 
-use forebay::{Error, OrderedTable, Result, TableBuilder};
-
 use crate::database::{Db, Snapshot};
 use crate::error::ErrorOut;
 use crate::kernel::{Items, Out, Slice, bytes_of, fallible, given, plain, put};
 use crate::options::TableOptions;
 
 /// `forebay_table`: what it was when it was opened.
-pub(crate) enum Table {
-    Hashed(forebay::Table),
-    Ordered(OrderedTable),
-}
-
-impl Table {
-    pub(crate) fn open(asked: TableBuilder) -> Result<Self> {
-        let table = asked.clone().open()?;
-        Ok(match table.layout()?.is_ordered() {
-            true => Self::Ordered(asked.open_ordered()?),
-            false => Self::Hashed(table),
-        })
-    }
-
-    /// For what needs an order.
-    pub(crate) fn ordered(&self) -> Result<&OrderedTable> {
-        match self {
-            Self::Ordered(table) => Ok(table),
-            Self::Hashed(table) => Err(Error::invalid(format!(
-                "table `{}` was in hash order when it was opened; ranges need a layout in key order, such as \
-                 wb-tree:ordered (where it has got one since, open it again)",
-                table.name()
-            ))),
-        }
-    }
-}
-
-impl AsRef<forebay::Table> for Table {
-    fn as_ref(&self) -> &forebay::Table {
-        match self {
-            Self::Hashed(table) => table,
-            Self::Ordered(table) => table,
-        }
-    }
-}
+pub(crate) use forebay_settings::AnyTable as Table;
 
 /// From a key on, up to another one, which is not in it.
 pub(crate) fn bounds<'a>(from: Option<&'a [u8]>, to: Option<&'a [u8]>) -> (Bound<&'a [u8]>, Bound<&'a [u8]>) {
@@ -67,10 +31,7 @@ fallible! { ErrorOut<'_>;
 
     fn forebay_table_with(table: &Table, reading: &str) -> Option<Box<Table>> {
         let reading = forebay_settings::reading(reading)?;
-        Ok(Some(Box::new(match table {
-            Table::Hashed(table) => Table::Hashed(table.with(reading)),
-            Table::Ordered(table) => Table::Ordered(table.with(reading)),
-        })))
+        Ok(Some(Box::new(table.with(reading))))
     }
 
     fn forebay_table_layout(table: &Table) -> *mut c_char {

@@ -2,6 +2,7 @@
 
 use forebay::{Database, Durability, Error};
 use forebay_env::sync::{Arc, Mutex, RwLock};
+use forebay_settings::AnyTable;
 use jni::sys::jlong;
 
 use crate::failure::{Failure, Outcome};
@@ -9,7 +10,7 @@ use crate::glue::{bytes, front, given, given_or_null, natives, optional, path, t
 use crate::handles::{self, Thing};
 use crate::options::{builder, durability, of_database};
 use crate::pool::unsigned;
-use crate::table::{Handle, Table};
+use crate::table::Table;
 use crate::{batch, items, stats};
 
 /// The table of the metadata of commits. They stand there under the empty key.
@@ -55,16 +56,6 @@ pub(crate) fn get(database: jlong) -> Outcome<Arc<Open>> {
     handles::get(database)
 }
 
-/// A table as it is now.
-fn opened(db: &Database, name: &str, options: &[u8]) -> forebay::Result<Handle> {
-    let asked = builder(db, name, options)?;
-    let table = asked.clone().open()?;
-    match table.layout()?.is_ordered() {
-        true => Ok(Handle::Ordered(asked.open_ordered()?)),
-        false => Ok(Handle::Hashed(table)),
-    }
-}
-
 natives! {
     fn open(env, path_text: [jbyte], options: [jbyte], pool: jlong) -> jlong {
         let (path, options) = (path(env, &path_text)?, bytes(env, &options, "options")?);
@@ -98,7 +89,7 @@ natives! {
 
     fn open_table(env, database: jlong, name: [jbyte], options: [jbyte]) -> jlong {
         let (name, options) = (text(env, &name, "name")?, bytes(env, &options, "options")?);
-        let table = get(database)?.with(|db| opened(db, &name, &options))?;
+        let table = get(database)?.with(|db| AnyTable::open(builder(db, &name, &options)?))?;
         handles::hold(database, Table::new(table, database))
     }
 

@@ -1,12 +1,13 @@
 //! Snapshots: the database as it was.
 
+use forebay_settings::AnyTable;
 use jni::sys::jlong;
 
 use crate::database::{METADATA, Open};
 use crate::failure::Outcome;
 use crate::glue::{given_or_null, natives, text};
 use crate::handles;
-use crate::table::{Handle, Table};
+use crate::table::Table;
 
 /// A snapshot, and the number of its database.
 pub(crate) struct Snapshot {
@@ -32,10 +33,7 @@ natives! {
 
     fn snapshot_table(env, snapshot: jlong, name: [jbyte]) -> jlong {
         let (of, name) = (handles::get::<Snapshot>(snapshot)?, text(env, &name, "name")?);
-        let table = match of.snapshot.ordered_table(&name) {
-            Ok(table) => Handle::Ordered(table),
-            Err(_) => Handle::Hashed(of.snapshot.table(&name)?),
-        };
+        let table = AnyTable::of(&of.snapshot, &name)?;
         handles::hold(of.database, Table::new(table, of.database))
     }
 

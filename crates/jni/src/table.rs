@@ -4,6 +4,7 @@ use std::ops::Bound;
 
 use forebay::{Error, OrderedTable, Result};
 use forebay_env::sync::Arc;
+use forebay_settings::AnyTable;
 use jni::Env;
 use jni::objects::JByteArray;
 use jni::sys::jlong;
@@ -15,43 +16,27 @@ use crate::handles;
 use crate::items::{self, Items};
 use crate::snapshot::Snapshot;
 
-/// A table, as its order was when it was opened.
-pub(crate) enum Handle {
-    Hashed(forebay::Table),
-    Ordered(OrderedTable),
-}
-
 /// A table, and the number of its database.
 pub(crate) struct Table {
-    handle: Handle,
+    handle: AnyTable,
     pub(crate) database: jlong,
 }
 
 impl Table {
-    pub(crate) fn new(handle: Handle, database: jlong) -> Self {
+    pub(crate) fn new(handle: AnyTable, database: jlong) -> Self {
         Self { handle, database }
     }
 
     /// For what needs an order.
     pub(crate) fn ordered(&self) -> Result<&OrderedTable> {
-        match &self.handle {
-            Handle::Ordered(table) => Ok(table),
-            Handle::Hashed(table) => Err(Error::invalid(format!(
-                "table `{}` was in hash order when it was opened; ranges need a layout in key order, such as \
-                 wb-tree:ordered (where it has got one since, open it again)",
-                table.name()
-            ))),
-        }
+        self.handle.ordered()
     }
 }
 
 impl AsRef<forebay::Table> for Table {
     #[inline]
     fn as_ref(&self) -> &forebay::Table {
-        match &self.handle {
-            Handle::Hashed(table) => table,
-            Handle::Ordered(table) => table,
-        }
+        self.handle.as_ref()
     }
 }
 

@@ -216,12 +216,19 @@ impl Batch {
         Ok(Bound::new(py, PyClassInitializer::from(writes).add_subclass(Self))?)
     }
 
-    /// Lends what it holds.
-    pub(crate) fn lend<T>(
-        batch: &Bound<'_, Self>,
-        act: impl FnOnce(&mut forebay::Batch) -> Outcome<T>,
-    ) -> Outcome<T> {
-        batch.as_super().get().held()?.with(act)
+    /// Commits what it holds together with something else, or that alone. What could not be committed is still the
+    /// caller's.
+    pub(crate) fn committed(
+        py: Python<'_>,
+        batch: Option<&Bound<'_, Self>>,
+        commit: impl FnOnce(forebay::Batch) -> Outcome<u64> + Send,
+    ) -> Outcome<u64> {
+        let Some(batch) = batch else { return py.detach(|| commit(forebay::Batch::new())) };
+        batch.as_super().get().held()?.with(|own| {
+            let sequence = py.detach(|| commit(own.clone()))?;
+            own.clear();
+            Ok(sequence)
+        })
     }
 
     /// What it holds, which it has no more.

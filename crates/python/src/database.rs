@@ -12,7 +12,7 @@ use crate::batch::Batch;
 use crate::changes::Changes;
 use crate::failure::{Failure, Outcome};
 use crate::groups::{Merges, StoredAggregator, Windows, Wish};
-use crate::handle::Handle;
+use crate::handle::{Handle, builder};
 use crate::home::{Close, Home, register};
 use crate::options::{durability, duration, texts};
 use crate::pool::Pool;
@@ -189,7 +189,7 @@ impl Database {
         options: Option<&Bound<'py, PyDict>>,
     ) -> Outcome<Bound<'py, Table>> {
         let texts = texts(options)?;
-        let handle = self.with(py, |db| Handle::open(db, name, &texts))?;
+        let handle = self.with(py, |db| Handle::open(builder(db, name, &texts)?))?;
         self.opened(py, handle)
     }
 
@@ -203,7 +203,7 @@ impl Database {
     ) -> Outcome<Bound<'py, Table>> {
         let texts = texts(options)?;
         let handle = self.with(py, |db| {
-            let table = Handle::builder(db, name, &texts)?.open_ordered()?;
+            let table = builder(db, name, &texts)?.open_ordered()?;
             Ok(Handle::Ordered(table))
         })?;
         self.opened(py, handle)
@@ -273,7 +273,7 @@ impl Database {
     #[pyo3(signature = (name, **options))]
     fn alter(&self, py: Python<'_>, name: &str, options: Option<&Bound<'_, PyDict>>) -> Outcome<()> {
         let texts = texts(options)?;
-        self.with(py, |db| Handle::builder(db, name, &texts)?.alter())
+        self.with(py, |db| builder(db, name, &texts)?.alter())
     }
 
     /// A batch: writes to any tables that are committed together, or not at all.

@@ -84,8 +84,7 @@ impl Snapshot {
     /// A table that there was, also one that was dropped since.
     fn table<'py>(&self, py: Python<'py>, name: &str) -> Outcome<Bound<'py, Table>> {
         let snapshot = self.held()?;
-        let ordered = snapshot.ordered_table(name).map(Handle::Ordered);
-        let handle = ordered.or_else(|_| snapshot.table(name).map(Handle::Hashed))?;
+        let handle = Handle::of(&snapshot, name)?;
         Table::bound(py, handle, &self.0.get()?.open)
     }
 

@@ -5,8 +5,11 @@
 
 #![warn(missing_docs)]
 
+mod any_table;
+
 use std::time::Duration;
 
+pub use any_table::AnyTable;
 use forebay::aggregate::Aggregate;
 use forebay::{
     Aggregating, Codec, Durability, Error, Layout, Options, PrefixFilter, ReadOptions, Result, StoredRule,

@@ -152,13 +152,7 @@ impl StoredAggregator {
                 (None, _) => held.open.with_detached(|db| db.commit(all, durability)),
             }
         };
-        let Some(batch) = batch else { return py.detach(|| commit(Batch::new())) };
-        // What could not be committed is still the caller's.
-        crate::batch::Batch::lend(batch, |own| {
-            let sequence = py.detach(|| commit(own.clone()))?;
-            own.clear();
-            Ok(sequence)
-        })
+        crate::batch::Batch::committed(py, batch, commit)
     }
 
     /// The bytes that came with the last commit.

@@ -217,13 +217,7 @@ impl Windows {
             gathered.iter().for_each(|(_, dropped)| inner.count(dropped));
             Ok(last)
         };
-        let Some(batch) = batch else { return py.detach(|| commit(Batch::new())) };
-        // What could not be committed is still the caller's.
-        crate::batch::Batch::lend(batch, |own| {
-            let sequence = py.detach(|| commit(own.clone()))?;
-            own.clear();
-            Ok(sequence)
-        })
+        crate::batch::Batch::committed(py, batch, commit)
     }
 
     /// The bytes that came with the last commit.

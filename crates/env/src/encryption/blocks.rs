@@ -7,7 +7,7 @@ use forebay_base::checksum::plain;
 use forebay_base::limits::BLOCK_BYTES;
 use forebay_base::wire::u32_at;
 
-use super::cipher::BlockCipher;
+use super::cipher::Cipher;
 use super::{NONCE_BYTES, TAG_BYTES};
 
 /// Bytes of one copy of a header.
@@ -99,7 +99,7 @@ pub(super) const fn shown_bytes(stored: u64) -> u64 {
 
 /// Appends a block of these bytes.
 pub(super) fn encrypt(
-    cipher: &BlockCipher,
+    cipher: &Cipher,
     nonce: [u8; NONCE_BYTES],
     block: u64,
     text: &[u8],
@@ -117,7 +117,7 @@ pub(super) fn encrypt(
 }
 
 /// The bytes of a block, which are decrypted where they are; `None` where it is not what was written here.
-pub(super) fn decrypt<'b>(cipher: &BlockCipher, block: u64, stored: &'b mut [u8]) -> Option<&'b mut [u8]> {
+pub(super) fn decrypt<'b>(cipher: &Cipher, block: u64, stored: &'b mut [u8]) -> Option<&'b mut [u8]> {
     debug_assert!(stored.len() <= STORED_BYTES, "it is one block");
     let (extra, text) = stored.split_at_mut_checked(EXTRA_BYTES)?;
     let (mut nonce, mut tag) = ([0; NONCE_BYTES], [0; TAG_BYTES]);

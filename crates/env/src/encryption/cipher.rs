@@ -1,14 +1,16 @@
-//! AES-256-GCM-SIV by a key, and where nonces and new keys come from. Of this AEAD a nonce that comes twice tells no
-//! more than whether two texts are the same; here none does. Blocks have a cheaper one.
+//! Ciphers by a key, and where nonces and new keys come from. By AES-256-GCM-SIV a nonce that comes twice tells no more
+//! than whether two texts are the same; here none does. Blocks have AES-256-GCM, which is cheaper.
 
+use aes_gcm::Aes256Gcm;
 use aes_gcm_siv::aead::AeadInOut;
-use aes_gcm_siv::{Aes256GcmSiv, KeyInit, Nonce, Tag};
+use aes_gcm_siv::{Aes256GcmSiv, KeyInit};
 use forebay_base::{Error, Result};
+#[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
+use graviola::{aead::AesGcm, util::is_cpu_supported};
 use hkdf::Hkdf;
 use sha2::Sha256;
 use zeroize::Zeroizing;
 
-use super::gcm::Gcm;
 use super::keys::Key;
 use super::{KEY_BYTES, NONCE_BYTES, TAG_BYTES};
 use crate::Env;
@@ -16,12 +18,32 @@ use crate::sync::Arc;
 use crate::sync::atomic::{AtomicU64, Ordering};
 
 /// A key that is ready for use.
-pub(super) struct Cipher(Aes256GcmSiv);
+pub(super) enum Cipher {
+    Siv(Box<Aes256GcmSiv>),
+    /// No nonce may come twice: as assembly where the processor has what that needs, or else portable. Both make the same
+    /// bytes.
+    #[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
+    AssemblyGcm(Box<AesGcm>),
+    PortableGcm(Box<Aes256Gcm>),
+}
 
 impl Cipher {
-    /// By a key as it is.
-    pub(super) fn new(key: &Key) -> Self {
-        Self(Aes256GcmSiv::new(key.bytes().into()))
+    /// AES-256-GCM-SIV.
+    pub(super) fn siv(key: &Key) -> Self {
+        Self::Siv(Box::new(Aes256GcmSiv::new(key.bytes().into())))
+    }
+
+    /// AES-256-GCM.
+    pub(super) fn gcm(key: &Key) -> Self {
+        #[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
+        if is_cpu_supported() {
+            return Self::AssemblyGcm(Box::new(AesGcm::new(key.bytes())));
+        }
+        Self::portable_gcm(key)
+    }
+
+    pub(super) fn portable_gcm(key: &Key) -> Self {
+        Self::PortableGcm(Box::new(Aes256Gcm::new(key.bytes().into())))
     }
 
     /// Encrypts a text where it is. Returns its tag, which vouches for `place`, too.
@@ -31,11 +53,21 @@ impl Cipher {
         place: &[u8],
         text: &mut [u8],
     ) -> Result<[u8; TAG_BYTES]> {
-        let tag = self.0.encrypt_inout_detached(&Nonce::from(nonce), place, text.into());
+        let tag = match self {
+            Self::Siv(cipher) => cipher.encrypt_inout_detached(&nonce.into(), place, text.into()),
+            #[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
+            Self::AssemblyGcm(cipher) => {
+                let mut tag = [0; TAG_BYTES];
+                cipher.encrypt(&nonce, place, text, &mut tag);
+                return Ok(tag);
+            }
+            Self::PortableGcm(cipher) => cipher.encrypt_inout_detached(&nonce.into(), place, text.into()),
+        };
         tag.map(Into::into).map_err(|_| Error::bug("a text is too long to be encrypted"))
     }
 
-    /// Decrypts a ciphertext where it is. `false`, and it stays one, where it is not what was written at this place.
+    /// Decrypts a ciphertext where it is. `false` where it is not what was written at this place: by AES-256-GCM-SIV it
+    /// stays one, else what is there is of no use.
     pub(super) fn decrypt(
         &self,
         nonce: [u8; NONCE_BYTES],
@@ -43,7 +75,16 @@ impl Cipher {
         text: &mut [u8],
         tag: [u8; TAG_BYTES],
     ) -> bool {
-        self.0.decrypt_inout_detached(&Nonce::from(nonce), place, text.into(), &Tag::from(tag)).is_ok()
+        match self {
+            Self::Siv(cipher) => {
+                cipher.decrypt_inout_detached(&nonce.into(), place, text.into(), &tag.into()).is_ok()
+            }
+            #[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
+            Self::AssemblyGcm(cipher) => cipher.decrypt(&nonce, place, text, &tag).is_ok(),
+            Self::PortableGcm(cipher) => {
+                cipher.decrypt_inout_detached(&nonce.into(), place, text.into(), &tag.into()).is_ok()
+            }
+        }
     }
 }
 
@@ -53,41 +94,6 @@ pub(super) fn derived(key: &Key, salt: &[u8], purpose: &[u8]) -> Result<Key> {
     let derived = Hkdf::<Sha256>::new(Some(salt), key.bytes()).expand(purpose, &mut *bytes);
     derived.map_err(|_| Error::bug("a derived key is too long"))?;
     Ok(Key::new(*bytes))
-}
-
-/// What the blocks of a file are encrypted by.
-pub(super) enum BlockCipher {
-    Siv(Box<Cipher>),
-    Gcm(Gcm),
-}
-
-impl BlockCipher {
-    /// See [`Cipher::encrypt`].
-    pub(super) fn encrypt(
-        &self,
-        nonce: [u8; NONCE_BYTES],
-        place: &[u8],
-        text: &mut [u8],
-    ) -> Result<[u8; TAG_BYTES]> {
-        match self {
-            Self::Siv(cipher) => cipher.encrypt(nonce, place, text),
-            Self::Gcm(cipher) => cipher.encrypt(nonce, place, text),
-        }
-    }
-
-    /// See [`Gcm::decrypt`].
-    pub(super) fn decrypt(
-        &self,
-        nonce: [u8; NONCE_BYTES],
-        place: &[u8],
-        text: &mut [u8],
-        tag: [u8; TAG_BYTES],
-    ) -> bool {
-        match self {
-            Self::Siv(cipher) => cipher.decrypt(nonce, place, text, tag),
-            Self::Gcm(cipher) => cipher.decrypt(nonce, place, text, tag),
-        }
-    }
 }
 
 /// Where what nobody can guess comes from: the system, or, where all follows from a seed, that.

@@ -9,8 +9,7 @@ use forebay_base::{Error, Result};
 use zeroize::Zeroizing;
 
 use super::blocks::{Header, Version};
-use super::cipher::{BlockCipher, Cipher, Nonces, Randomness, derived};
-use super::gcm::Gcm;
+use super::cipher::{Cipher, Nonces, Randomness, derived};
 use super::keys::{Key, KeyProvider};
 use super::{
     KEY_BYTES, NAME_BYTES_MAX, NONCE_BYTES, TAG_BYTES, TRAILER_BYTES, WRAPPED_BYTES, WrappedKey, WrappedKeys,
@@ -30,15 +29,15 @@ struct DataKey {
 
 impl DataKey {
     fn new(key: Key) -> Result<Arc<Self>> {
-        let frames = Cipher::new(&derived(&key, &[], FRAMES)?);
+        let frames = Cipher::siv(&derived(&key, &[], FRAMES)?);
         Ok(Arc::new(Self { key, frames }))
     }
 
-    fn of_file(&self, header: &Header) -> Result<BlockCipher> {
+    fn of_file(&self, header: &Header) -> Result<Cipher> {
         let key = |purpose| derived(&self.key, &header.salt, purpose);
         Ok(match header.version {
-            Version::Siv => BlockCipher::Siv(Box::new(Cipher::new(&key(SIV_BLOCKS)?))),
-            Version::Gcm => BlockCipher::Gcm(Gcm::new(&key(GCM_BLOCKS)?)),
+            Version::Siv => Cipher::siv(&key(SIV_BLOCKS)?),
+            Version::Gcm => Cipher::gcm(&key(GCM_BLOCKS)?),
         })
     }
 
@@ -133,7 +132,7 @@ impl DataKeys {
                 name.len()
             )));
         }
-        let by = Cipher::new(&provider.key(&name)?);
+        let by = Cipher::siv(&provider.key(&name)?);
         let ring = self.ring.read();
         let wrap = |(&number, key): (&u32, &Arc<DataKey>)| self.wrap_one(number, key, &name, &by, vouched);
         let keys = ring.keys.iter().map(wrap).collect::<Result<_>>()?;
@@ -217,7 +216,7 @@ impl DataKeys {
         let (None, Some((reload, provider))) = (&known, &self.beside) else { return Ok(known) };
         let file = reload()?;
         let Some(wrapped) = file.keys.iter().find(|one| one.number == number) else { return Ok(None) };
-        let key = unwrap(wrapped, &file.vouched, &Cipher::new(&provider.key(&wrapped.name)?))?;
+        let key = unwrap(wrapped, &file.vouched, &Cipher::siv(&provider.key(&wrapped.name)?))?;
         self.ring.write().keys.insert(number, Arc::clone(&key));
         Ok(Some(key))
     }
@@ -275,7 +274,7 @@ impl DataKeys {
     }
 
     /// A header for a file that is to be made, and what its blocks are encrypted by.
-    pub(super) fn for_file(&self) -> Result<(Header, BlockCipher)> {
+    pub(super) fn for_file(&self) -> Result<(Header, Cipher)> {
         let (number, key) = self.newest_key()?;
         let header = Header { version: Version::Gcm, key: number, salt: *self.randomness.bytes()? };
         let cipher = key.of_file(&header)?;
@@ -283,7 +282,7 @@ impl DataKeys {
     }
 
     /// What blocks are encrypted by in a file with this header; `None` where there is no such key.
-    pub(super) fn of_file(&self, header: &Header) -> Result<Option<BlockCipher>> {
+    pub(super) fn of_file(&self, header: &Header) -> Result<Option<Cipher>> {
         let key = self.get(header.key)?;
         key.map(|key| key.of_file(header)).transpose()
     }
@@ -303,7 +302,7 @@ fn cipher_of<'m, 'n>(
 ) -> Result<&'m Cipher> {
     let cipher = match known.entry(name) {
         Entry::Occupied(known) => known.into_mut(),
-        Entry::Vacant(new) => new.insert(Cipher::new(&provider.key(name)?)),
+        Entry::Vacant(new) => new.insert(Cipher::siv(&provider.key(name)?)),
     };
     Ok(cipher)
 }

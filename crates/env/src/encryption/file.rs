@@ -7,7 +7,7 @@ use forebay_base::limits::BLOCK_BYTES;
 use forebay_base::{Error, Result};
 
 use super::blocks::{self, COPY_BYTES, EXTRA_BYTES, Header, STORED_BYTES};
-use super::cipher::BlockCipher;
+use super::cipher::Cipher;
 use super::data_keys::DataKeys;
 use super::fs::Damage;
 use crate::fs::File;
@@ -29,7 +29,7 @@ pub(super) struct Shared {
     pub(super) keys: Arc<DataKeys>,
     pub(super) damage: Damage,
     /// Read from the header when it is needed first.
-    pub(super) cipher: OnceLock<BlockCipher>,
+    pub(super) cipher: OnceLock<Cipher>,
 }
 
 impl BlockFile {
@@ -45,7 +45,7 @@ impl BlockFile {
         if first.is_err() && damage == Damage::Zeros { read(COPY_BYTES as u64).or(first) } else { first }
     }
 
-    fn cipher(&self) -> Result<&BlockCipher> {
+    fn cipher(&self) -> Result<&Cipher> {
         if let Some(cipher) = self.shared.cipher.get() {
             return Ok(cipher);
         }

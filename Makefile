@@ -204,7 +204,7 @@ jvm-jar:
 	$(CARGO) build --locked --release --package forebay-jni
 	@mkdir -p $(JVM_NATIVES) && cp $$(ls target/release/libforebay_jni.so target/release/libforebay_jni.dylib 2>/dev/null) $(JVM_NATIVES)
 	$(MVN) --quiet --batch-mode --file java/pom.xml package -DskipTests $(JVM)
-	@ls java/target/forebay-*.jar
+	@ls java/core/target/forebay-*.jar
 
 # A toolchain without rustfmt or clippy fetches it; where that fails too, the step is passed over aloud.
 # The Python package is checked as for any Python, whichever there is.

@@ -1,4 +1,4 @@
-//! The native half of the Java package `dev.forebay`, whose other half is in `java/`: its class `Native` declares what
+//! The native half of the Java package `dev.forebay`, whose other half is in `java/core`: its class `Native` declares what
 //! stands here.
 //!
 //! 1. A thing of the engine's has a number in Java ([`handles`]). A call looks the number up, and has a part in the thing

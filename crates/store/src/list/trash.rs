@@ -231,7 +231,8 @@ impl Trash {
         self.try_to_remove(fs, oldest)
     }
 
-    /// Removes all that is waiting, but for what somebody may need. Tells whether anything was removed, or tried to be.
+    /// Removes all that is waiting, but for what somebody may need. Tells whether anything is otherwise than before: a
+    /// file is gone, or the first could not be removed. Who tries again after each wake is not woken by its own failures.
     pub fn empty(&self, fs: &dyn FileSystem) -> bool {
         let mut waiting = self.waiting.lock();
         let Some(last) = waiting.back().map(|last| last.since) else {
@@ -246,11 +247,12 @@ impl Trash {
         let going: Vec<Leaving> = waiting.drain(..going).collect();
         self.is_held.store(!waiting.is_empty(), Ordering::Relaxed);
         drop(waiting);
-        let any = !going.is_empty();
+        let was_well = self.trouble().is_none();
+        let mut any_gone = false;
         for file in going {
-            self.try_to_remove(fs, file);
+            any_gone |= self.try_to_remove(fs, file);
         }
-        any
+        any_gone || was_well && self.trouble().is_some()
     }
 
     /// The leases of other processes, and how many bytes of what waits each of them may need.
@@ -283,7 +285,7 @@ impl Trash {
 #[cfg(test)]
 mod tests {
     use forebay_base::Result;
-    use forebay_env::fs::{MemoryFs, RealFs};
+    use forebay_env::fs::{FaultyFs, MemoryFs, RealFs};
 
     use crate::leases::Lease;
 
@@ -353,6 +355,24 @@ mod tests {
             fs.remove(&dir.join("other")).unwrap();
             fs.remove_dir(&dir).unwrap();
         }
+    }
+
+    /// Who empties the trash and wakes others where that has changed anything would keep them awake for ever else.
+    #[test]
+    fn files_that_cannot_be_removed_are_news_once() {
+        let fs = FaultyFs::new(MemoryFs::new());
+        let (trash, dir) = (Trash::default(), std::path::Path::new("/db"));
+        fs.create_dir_all(dir).unwrap();
+        for name in ["a", "b"] {
+            make(&*fs, &dir.join(name), 10).unwrap();
+            trash.add(dir.join(name));
+        }
+        fs.rule("remove * all io-error").unwrap();
+        assert!(trash.empty(&*fs) && trash.trouble().is_some());
+        assert!(!trash.empty(&*fs) && trash.trouble().is_some());
+        fs.clear();
+        assert!(trash.empty(&*fs) && trash.trouble().is_none());
+        assert!(!trash.empty(&*fs) && fs.list(dir).unwrap().is_empty());
     }
 
     /// What a reader of another process may need stays until it has read on, or is gone; what came before it does not.

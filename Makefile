@@ -30,7 +30,7 @@ JVM_NATIVES := target/jvm/natives/dev/forebay/natives/$(JVM_PLATFORM)
 INSTALL_ROOT ?=
 PREFIX ?= /usr/local
 
-.PHONY: help install install-c sanitize-c demo answers test python-test python-figures jvm-test jvm-jar simulate fuzz planted invariants miri shuttle audit packages torture figures data wheels rivals format lint
+.PHONY: help install install-c sanitize-c demo answers test python-test python-figures spark-groups-test jvm-test jvm-jar simulate fuzz planted invariants miri shuttle audit packages torture figures data wheels rivals format lint
 
 help:
 	@echo 'make demo              load real text, read it back, verify it, and report rates and amplifications'
@@ -47,6 +47,7 @@ help:
 	@echo 'make answers           every function over random tables in files of every kind, held against DuckDB: SEEDS=300 from SEED=1 on'
 	@echo 'make python-test       build the Python package into an environment of its own, and test it (PYTEST=ARGUMENTS for pytest)'
 	@echo 'make python-figures    build the Python package as it is released, and measure it beside plyvel, lmdb, rocksdict and DuckDB'
+	@echo 'make spark-groups-test  the group-by on Spark by the Python package; installs PySpark, and needs a JVM'
 	@echo 'make jvm-test          build the Java package, and test it (JVM=ARGUMENTS for Maven, such as -Dtest=ModelTest)'
 	@echo 'make jvm-jar           build the jar of the Java package, with the native library of this platform'
 	@echo 'make torture           kills, readers, power cuts, full disks and faults on this machine: ROUNDS=20 of each for each layout'
@@ -184,6 +185,11 @@ python-test: $(PYTHON_VENV)
 	$(PYTHON_VENV)/bin/pytest --quiet $(PYTEST)
 	$(PYTHON_VENV)/bin/mypy python/forebay python/tests
 	$(PYTHON_VENV)/bin/python -m mypy.stubtest forebay._forebay --mypy-config-file pyproject.toml
+
+# PySpark 4, and what it needs of the JVM, is not among what all tests need.
+spark-groups-test: $(PYTHON_VENV)
+	$(PYTHON_VENV)/bin/pip install --quiet --disable-pip-version-check 'pyspark>=4.0,<5' pandas
+	$(MAKE) --no-print-directory python-test PYTEST=python/tests/test_spark.py
 
 # The last of them at a quarter of the memory that DuckDB takes without a limit.
 python-figures:

@@ -8,7 +8,8 @@
 [(b'ada', b'1815')]
 
 Keys and values are bytes. Columns are Arrow's, of any library: ``docs/guide/python.md`` has the whole. Beside it there are
-``forebay.plyvel``, with plyvel's calls, and ``forebay.polars``, which scans as lazy frames and needs Polars.
+``forebay.plyvel``, with plyvel's calls, ``forebay.polars``, which scans as lazy frames and needs Polars, and
+``forebay.spark``, which groups data frames of PySpark's.
 
 After a fork handles of before raise :class:`Forked` in the child. None can be pickled: open the database where it is
 needed, with ``read_only=True`` beside a process that writes. What is open when the interpreter ends is closed.

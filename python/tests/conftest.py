@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import faulthandler
+import importlib.util
 import os
 import random
 import tempfile
@@ -15,6 +16,8 @@ from hypothesis import settings
 import forebay as fb
 
 faulthandler.enable()
+# What it needs is large: `make spark-groups-test`.
+collect_ignore = [] if importlib.util.find_spec("pyspark") else ["test_spark.py"]
 SEED = int(os.environ.get("FOREBAY_SEED", "1"))
 
 settings.register_profile("forebay", deadline=None, derandomize=True, print_blob=True, database=None, max_examples=60)
@@ -22,7 +25,8 @@ settings.load_profile("forebay")
 
 
 def pytest_report_header() -> str:
-    return f"seed: FOREBAY_SEED={SEED}"
+    passed_over = f"; passed over, as there is no PySpark: {collect_ignore[0]}" if collect_ignore else ""
+    return f"seed: FOREBAY_SEED={SEED}{passed_over}"
 
 
 @pytest.fixture

@@ -108,6 +108,8 @@ __all__ = [
     "Change",
     "Changes",
     "Column",
+    "Cube",
+    "CubeSnapshot",
     "Cursor",
     "Database",
     "OrderedTable",
@@ -236,6 +238,23 @@ class Database:
         """
     def drop_windows(self, name: str) -> None:
         """Drops windows with all there is of them."""
+    def cube(
+        self,
+        name: str,
+        *,
+        key: str | Sequence[str] | None = None,
+        aggs: Mapping[str, str | _Function] | None = None,
+        groupings: Literal["cube", "rollup"] | Sequence[Sequence[str]] | None = None,
+        schema: _ArrowSchema | _Arrow | None = None,
+    ) -> Cube:
+        """Opens groups by several columns and by fewer of them that the database keeps up to date together, or makes them.
+
+        ``key``, ``aggs`` and ``schema`` are those of ``aggregator``. ``groupings`` says by which columns there are groups:
+        ``"cube"`` (by any of them, the default), ``"rollup"`` (by all, all but the last, and so on to none), or lists of
+        columns, to which all columns are added. All is kept, and may be left out later. At most 12 columns.
+        """
+    def drop_cube(self, name: str) -> None:
+        """Drops a cube with all there is of it."""
     def tables(self) -> dict[str, str]:
         """The tables' names and their layouts."""
     def drop_table(self, name: str) -> None:
@@ -809,6 +828,89 @@ class StoredAggregator:
         """What notebooks show, tables with a picture of their trees; None of what is closed. Reads nothing from files."""
 
 @final
+class Cube:
+    """Groups by several columns and by fewer of them that a database keeps: ``Database.cube`` opens it. All groupings agree
+    at every commit. Any number of threads add and read.
+    """
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+    @property
+    def groupings(self) -> list[list[str]]:
+        """By which columns there are groups: a list for each grouping, that of all columns first."""
+    def update(self, data: _Arrow, *, durability: _Durability | None = None) -> int:
+        """Adds the rows of a table, a record batch, or a stream of such, to all groupings. Returns how many.
+
+        They are committed in parts, each of which all groupings have or none. Raises Invalid for a value that a function
+        does not take: the rows of the record batch it is in, and of parts that were not committed before, are not added.
+        ``commit`` adds all or nothing.
+        """
+    def commit(
+        self,
+        data: _Arrow | None = None,
+        *,
+        metadata: Buffer | None = None,
+        batch: Batch | None = None,
+        durability: _Durability | None = None,
+    ) -> int:
+        """Adds rows, and keeps ``metadata`` with them, such as how far the input was read: all groupings have all of it, or
+        none has anything.
+
+        What ``batch`` holds for tables is committed with them. After any crash ``metadata`` is that of the last commit that
+        was kept. Returns the number of the last record.
+        """
+    def merge(self, states: _Arrow, *, durability: _Durability | None = None) -> int:
+        """Merges what ``states`` of other groups by the same columns gave, batch by batch. Returns how many."""
+    @property
+    def metadata(self) -> bytes | None:
+        """The bytes that came with the last commit."""
+    def get(self, *key: Any, **named: Any) -> dict[str, Any] | None:
+        """The answers of one group by their names, or None: of the grouping by the columns that are named.
+
+        ``get(country="no")`` is over all cities, ``get()`` over all there is. Values without a name are of the first columns
+        of the key. Raises Invalid for a grouping that is not kept.
+        """
+    def by(self, *columns: str) -> AggregatorSnapshot:
+        """The groups by some of the columns of the key, or by none, as of now: of a grouping that is kept.
+
+        They are read as those of ``StoredAggregator.at``, and hold what a snapshot holds. Raises Invalid for a grouping that
+        is not kept.
+        """
+    def result(self) -> Rows:
+        """All groups of all groupings with their answers, the finest first, as of now.
+
+        Where a row's grouping leaves out a column, that is null; ``grouping`` tells such nulls from others, as SQL's
+        ``GROUPING_ID``: a bit for each column, the last one's the lowest, is set where the column is left out.
+        """
+    def states(self) -> Rows:
+        """The groups by all columns with their states, for ``merge`` here or on another machine."""
+    def stats(self) -> list[dict[str, Any]]:
+        """Of each grouping its columns, its table, and about how many records and bytes that has of it. Reads nothing."""
+    def at(self, snapshot: Snapshot) -> CubeSnapshot:
+        """The cube as it was when a snapshot was taken, also a savepoint's (``Database.open_savepoint``).
+
+        Raises NotFound where it was not there, and Invalid where nothing was added to this one yet, where it was another
+        cube by then, or of another database.
+        """
+
+@final
+class CubeSnapshot:
+    """A cube as it was when a snapshot was taken: ``Cube.at`` gives it. All groupings are of that moment."""
+
+    @property
+    def metadata(self) -> bytes | None:
+        """The bytes that came with the last commit there was."""
+    def get(self, *key: Any, **named: Any) -> dict[str, Any] | None:
+        """The answers of one group by their names, or None. See ``Cube.get``."""
+    def by(self, *columns: str) -> AggregatorSnapshot:
+        """The groups by some of the columns of the key, or by none. See ``Cube.by``."""
+    def result(self) -> Rows:
+        """All groups of all groupings with their answers, the finest first. See ``Cube.result``."""
+    def states(self) -> Rows:
+        """The groups by all columns with their states, for ``merge`` here or on another machine."""
+
+@final
 class Windows:
     """Groups by key and by time that a database keeps: ``Database.windows`` opens them. Any number of threads add and read.
 
@@ -892,7 +994,7 @@ class Windows:
 
 @final
 class AggregatorSnapshot:
-    """Groups as they were when a snapshot was taken: ``StoredAggregator.at`` gives them.
+    """Groups as they were when a snapshot was taken: ``StoredAggregator.at`` and ``Cube.by`` give them.
 
     They hold what the snapshot holds, also once that is closed. They are read as those of ``StoredAggregator``.
     """

@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::batch::Batch;
 use crate::changes::Changes;
 use crate::failure::{Failure, Outcome};
-use crate::groups::{Merges, StoredAggregator, Windows, Wish};
+use crate::groups::{Cube, Merges, StoredAggregator, Windows, Wish};
 use crate::handle::{Handle, builder};
 use crate::home::{Close, Home, register};
 use crate::options::{durability, duration, texts};
@@ -253,6 +253,29 @@ impl Database {
     /// Drops windows with all there is of them.
     fn drop_windows(&self, py: Python<'_>, name: &str) -> Outcome<()> {
         self.with(py, |db| Windows::forget(db, name))
+    }
+
+    /// Opens groups by several columns and by fewer of them that the database keeps up to date together, or makes them.
+    ///
+    /// ``key``, ``aggs`` and ``schema`` are those of ``aggregator``. ``groupings`` says by which columns there are groups:
+    /// ``"cube"`` (by any of them, the default), ``"rollup"`` (by all, all but the last, and so on to none), or lists of
+    /// columns, to which all columns are added. All is kept, and may be left out later. At most 12 columns.
+    #[pyo3(signature = (name, *, key=None, aggs=None, groupings=None, schema=None))]
+    fn cube(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        key: Option<&Bound<'_, PyAny>>,
+        aggs: Option<&Bound<'_, PyDict>>,
+        groupings: Option<&Bound<'_, PyAny>>,
+        schema: Option<&Bound<'_, PyAny>>,
+    ) -> Outcome<Cube> {
+        Cube::open(py, self.home.get()?, name, key, aggs, groupings, schema)
+    }
+
+    /// Drops a cube with all there is of it.
+    fn drop_cube(&self, py: Python<'_>, name: &str) -> Outcome<()> {
+        self.with(py, |db| Cube::forget(db, name))
     }
 
     /// The tables' names and their layouts.

@@ -56,7 +56,9 @@ mod _forebay {
     #[pymodule_export]
     use crate::database::{Database, open};
     #[pymodule_export]
-    use crate::groups::{Aggregator, AggregatorSnapshot, StoredAggregator, Windows, quoted};
+    use crate::groups::{
+        Aggregator, AggregatorSnapshot, Cube, CubeSnapshot, StoredAggregator, Windows, quoted,
+    };
     #[pymodule_export]
     use crate::ordered::OrderedTable;
     #[pymodule_export]

@@ -7,6 +7,7 @@ use arrow_array::{ArrayRef, Int64Array, RecordBatch, new_null_array};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use forebay::aggregate::{Grouping, Groupings};
 use forebay::{Error, Result};
+use forebay_aggregate::arrow::PartialSchema;
 use forebay_env::sync::Arc;
 use pyo3::prelude::*;
 
@@ -25,11 +26,26 @@ const GROUPING: &str = "grouping";
 struct Plan {
     /// By all columns of the roll-up or cube, which are the key here.
     asked: Asked,
-    finest: View,
     groupings: Groupings,
-    memory: Option<u64>,
-    spill: Option<PathBuf>,
+    source: Source,
     schema: SchemaRef,
+}
+
+/// Where groups of fewer columns come from.
+enum Source {
+    /// They are made of these, within this memory.
+    Made {
+        finest: View,
+        memory: Option<u64>,
+        spill: Option<PathBuf>,
+    },
+    Kept(Box<dyn Levels>),
+}
+
+/// Groups of each grouping that are kept.
+pub(super) trait Levels: Send + Sync {
+    /// Those by the columns of this key.
+    fn level(&self, asked: &Asked) -> Result<Arc<dyn Grouped>>;
 }
 
 /// The rows of these groupings of groups, by all columns of their key or by some.
@@ -42,19 +58,39 @@ pub(super) fn rows(
 ) -> Outcome<Rows> {
     let columns = if columns.is_empty() { view.asked.keys.clone() } else { columns };
     let asked = view.asked.coarser(columns)?;
-    let answers = asked.answers(&asked.partial_of_states(view.groups.schema())?);
-    if answers.fields().iter().any(|field| field.name() == GROUPING) {
+    let of_groups = asked.partial_of_states(view.groups.schema())?;
+    let groupings = groupings(asked.keys.len())?;
+    let memory = memory.map(|memory| size("memory", memory)).transpose()?;
+    of_plan(asked, &of_groups, groupings, Source::Made { finest: view, memory, spill })
+}
+
+/// The rows of all groupings that are kept, of groups that are by these columns at most.
+pub(super) fn kept_rows(
+    asked: Asked,
+    of_groups: &PartialSchema,
+    groupings: Groupings,
+    levels: impl Levels + 'static,
+) -> Outcome<Rows> {
+    of_plan(asked, of_groups, groupings, Source::Kept(Box::new(levels)))
+}
+
+/// An error where a column would have the name of the one that tells groupings apart.
+pub(super) fn check_names(asked: &Asked) -> Outcome<()> {
+    let mut names = asked.keys.iter().chain(asked.names.iter().map(|(name, _)| name));
+    if names.any(|name| name == GROUPING) {
         let told =
             format!("a column is called `{GROUPING}`, as the one that tells groupings apart; rename it");
         return Err(Failure::invalid(told));
     }
+    Ok(())
+}
+
+fn of_plan(asked: Asked, of_groups: &PartialSchema, groupings: Groupings, source: Source) -> Outcome<Rows> {
+    check_names(&asked)?;
     let grouping = Arc::new(Field::new(GROUPING, DataType::Int64, false));
-    let schema =
-        Arc::new(Schema::new(answers.fields().iter().cloned().chain([grouping]).collect::<Vec<_>>()));
-    let groupings = groupings(asked.keys.len())?;
-    let memory = memory.map(|memory| size("memory", memory)).transpose()?;
-    let plan =
-        Arc::new(Plan { asked, finest: view, groupings, memory, spill, schema: SchemaRef::clone(&schema) });
+    let fields = asked.answers(of_groups).fields().iter().cloned().chain([grouping]).collect::<Vec<_>>();
+    let schema = Arc::new(Schema::new(fields));
+    let plan = Arc::new(Plan { asked, groupings, source, schema: SchemaRef::clone(&schema) });
     let begin = move || -> Result<Batches> {
         let plan = Arc::clone(&plan);
         let has_own = !plan.asked.own().is_empty();
@@ -91,14 +127,16 @@ impl Plan {
         let is_kept = |at: usize| self.bit(at) & i64::from(grouping.bits()) == 0;
         let keys = self.asked.keys.iter().enumerate().filter(|(at, _)| is_kept(*at));
         let asked = self.asked.coarser(keys.map(|(_, key)| key.clone()).collect())?;
-        let (made, groups) = if asked == *self.finest.asked {
-            (None, Arc::clone(&self.finest.groups))
-        } else {
-            // The one before has fewer groups, and will do if it has all the columns.
-            let before = before.filter(|before| before.grouping.bits() & !grouping.bits() == 0);
-            let finer = before.map_or(&self.finest.groups, |before| &before.groups);
-            let (made, groups) = Groups::coarser(asked.clone(), &**finer, self.memory, self.spill.clone())?;
-            (Some(made), groups)
+        let (made, groups) = match &self.source {
+            Source::Kept(levels) => (None, levels.level(&asked)?),
+            Source::Made { finest, .. } if asked == *finest.asked => (None, Arc::clone(&finest.groups)),
+            Source::Made { finest, memory, spill } => {
+                // The one before has fewer groups, and will do if it has all the columns.
+                let before = before.filter(|before| before.grouping.bits() & !grouping.bits() == 0);
+                let finer = before.map_or(&finest.groups, |before| &before.groups);
+                let (made, groups) = Groups::coarser(asked.clone(), &**finer, *memory, spill.clone())?;
+                (Some(made), groups)
+            }
         };
         let (answers, batches) = (asked.answers(groups.schema()), groups.batches(Wanted::Answers)?);
         Ok(Level { grouping, asked, answers, batches, groups, _made: made })

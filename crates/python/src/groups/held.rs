@@ -3,14 +3,14 @@
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::SchemaRef;
 use forebay::aggregate::Composite;
-use forebay::{Batch, Error};
+use forebay::{Batch, Durability, Error};
 use forebay_aggregate::arrow::{PartialSchema, RecordBatchStates};
 use forebay_env::sync::atomic::Ordering;
 use forebay_env::sync::{Arc, RwLock};
 use pyo3::prelude::*;
 
 use super::asked::Asked;
-use super::kept;
+use super::kept::{self, Shape};
 use super::own::with_states;
 use super::read::{Grouped, Made, Wanted};
 use crate::columns::for_each;
@@ -19,18 +19,34 @@ use crate::failure::{Failure, Outcome};
 use crate::options::Text;
 use crate::rows::{BATCH_ROWS, Batches};
 
+/// States that gather before they are written take about so much; what is written by one commit no more than that.
+pub(super) const PENDING_BYTES: usize = 16 << 20;
+pub(super) const COMMIT_BYTES_MAX: usize = 1 << 30;
+
 /// What is opened once the types of the key's columns are known.
-pub(super) trait Opens: Sized {
+pub(super) trait Opens: Sized + Send + Sync {
     const NOUN: &'static str;
     /// What it is opened with besides.
-    type Means;
+    type Means: Send + Sync;
 
     fn open(open: &Arc<Open>, name: &str, schema: PartialSchema, means: &Self::Means) -> Outcome<Self>;
 
     fn schema(&self) -> &PartialSchema;
 
-    /// What is kept of windows.
-    fn shape(means: &Self::Means) -> Option<Vec<u8>>;
+    /// What is kept besides key and functions.
+    fn shape(means: &Self::Means) -> Shape;
+}
+
+/// What is written by batches of its own.
+pub(super) trait Writes: Opens {
+    /// Commits the states that have gathered, what a batch holds for other tables, and metadata.
+    fn write(
+        &self,
+        states: Option<&mut RecordBatchStates>,
+        batch: Batch,
+        durability: Durability,
+        metadata: Option<&[u8]>,
+    ) -> forebay::Result<u64>;
 }
 
 /// See the module.
@@ -68,8 +84,8 @@ impl Opens for Stored {
         &self.schema
     }
 
-    fn shape(_options: &Vec<Text>) -> Option<Vec<u8>> {
-        None
+    fn shape(_options: &Vec<Text>) -> Shape {
+        Shape::Plain
     }
 }
 
@@ -116,7 +132,11 @@ impl<G: Opens> Held<G> {
         means: G::Means,
     ) -> Outcome<Self> {
         let own = asked.as_ref().map_or(&[][..], Asked::own);
-        let kept = open.with_detached(|db| kept::load(db, name, own))?;
+        let (kept, shape) =
+            open.with_detached(|db| Ok((kept::load(db, name, own)?, kept::shape(db, name)?)))?;
+        if let Some(shape) = shape.filter(|shape| *shape != G::shape(&means)) {
+            return Err(shape.refused(name));
+        }
         let (asked, kept) = match (kept, asked) {
             (Some((schema, kept)), Some(asked)) if kept != asked => {
                 asked.agrees(&schema)?;
@@ -165,9 +185,7 @@ impl<G: Opens> Held<G> {
         let made = G::open(&self.open, &self.name, schema, &self.means)?;
         let (schema, shape) = (made.schema(), G::shape(&self.means));
         self.open.with_detached(|db| {
-            while !self.is_kept(db, schema)?
-                && !kept::keep(db, &self.name, schema, &self.asked, shape.as_deref())?
-            {}
+            while !self.is_kept(db, schema)? && !kept::keep(db, &self.name, schema, &self.asked, &shape)? {}
             Ok(())
         })?;
         let made = Arc::new(made);
@@ -179,7 +197,7 @@ impl<G: Opens> Held<G> {
     fn is_kept(&self, db: &forebay::Database, schema: &PartialSchema) -> forebay::Result<bool> {
         match kept::load(db, &self.name, self.asked.own())? {
             Some((kept, asked)) if asked == *self.asked => {
-                if kept::shape(db, &self.name)? != G::shape(&self.means) {
+                if kept::shape(db, &self.name)? != Some(G::shape(&self.means)) {
                     let told = format!("`{}` was made as something else than these {}", self.name, G::NOUN);
                     return Err(Error::invalid(told));
                 }
@@ -220,6 +238,63 @@ impl<G: Opens> Held<G> {
         let (input, rows) = with_states(input, &self.asked, partial);
         for_each(py, input, with)?;
         Ok(rows.load(Ordering::Relaxed))
+    }
+}
+
+impl<G: Writes> Held<G> {
+    /// Adds rows, in parts. Returns how many there were.
+    pub(super) fn update(
+        &self,
+        py: Python<'_>,
+        input: Box<dyn RecordBatchReader + Send>,
+        durability: Durability,
+    ) -> Outcome<u64> {
+        let schema = input.schema();
+        let (mut states, groups) = self.begin_rows(py, &schema)?;
+        let rows = self.for_rows(py, input, groups.schema(), |rows| {
+            states.add_batch(rows)?;
+            if states.memory_bytes() >= PENDING_BYTES {
+                groups.write(Some(&mut states), Batch::new(), durability, None)?;
+            }
+            Ok(())
+        })?;
+        py.detach(|| groups.write(Some(&mut states), Batch::new(), durability, None))?;
+        Ok(rows)
+    }
+
+    /// Adds rows at one go, with metadata and what a batch holds for tables. Returns the number of the last record.
+    pub(super) fn commit(
+        &self,
+        py: Python<'_>,
+        input: Option<Box<dyn RecordBatchReader + Send>>,
+        metadata: Option<&[u8]>,
+        batch: Option<&Bound<'_, crate::batch::Batch>>,
+        durability: Durability,
+    ) -> Outcome<u64> {
+        let mut gathered = None;
+        if let Some(input) = input {
+            let schema = input.schema();
+            let (mut states, groups) = self.begin_rows(py, &schema)?;
+            self.for_rows(py, input, groups.schema(), |rows| Ok(states.add_batch(rows)?))?;
+            gathered = Some(states);
+        }
+        let commit = |all: Batch| match (self.known(), metadata) {
+            (Some(groups), metadata) => Ok(groups.write(gathered.as_mut(), all, durability, metadata)?),
+            (None, None) => self.open.with_detached(|db| db.commit(all, durability)),
+            (None, Some(_)) => Err(Failure::invalid(format!(
+                "nothing was added yet, so metadata cannot be kept with {} `{}`; give schema=",
+                G::NOUN,
+                self.name
+            ))),
+        };
+        crate::batch::Batch::committed(py, batch, commit)
+    }
+
+    /// What gathers the states of rows of these columns, and the groups that they go to.
+    fn begin_rows(&self, py: Python<'_>, schema: &SchemaRef) -> Outcome<(RecordBatchStates, Arc<G>)> {
+        let states = self.gathering(schema, COMMIT_BYTES_MAX)?;
+        let groups = py.detach(|| self.of_rows(schema, states.schema().schema()))?;
+        Ok((states, groups))
     }
 }
 

@@ -8,7 +8,9 @@ use forebay_aggregate::arrow::{PartialReader, PartialSchema, PartialWriter};
 use forebay_env::sync::Arc;
 
 use super::asked::Asked;
+use super::held::{Held, Opens};
 use super::own::{self, Own};
+use crate::failure::{Failure, Outcome};
 
 /// What the name of the table ends in.
 const ENDING: &str = ".schema";
@@ -16,8 +18,35 @@ const ENDING: &str = ".schema";
 const SCHEMA: &[u8] = b"schema";
 /// Names and functions, as a list of pairs in JSON.
 const NAMES: &[u8] = b"names";
-/// Of windows what they are, in JSON.
-const WINDOWS: &[u8] = b"windows";
+
+/// What groups are besides a key and functions: nothing, or what windows or a cube are, in JSON.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Shape {
+    Plain,
+    Windows(Vec<u8>),
+    Cube(Vec<u8>),
+}
+
+impl Shape {
+    /// Under which key it is kept, and how.
+    fn entry(&self) -> Option<(&'static [u8], &[u8])> {
+        match self {
+            Self::Plain => None,
+            Self::Windows(kept) => Some((b"windows", kept)),
+            Self::Cube(kept) => Some((b"cube", kept)),
+        }
+    }
+
+    /// The error where it is opened as something else.
+    pub(super) fn refused(&self, name: &str) -> Failure {
+        let opener = match self {
+            Self::Plain => "aggregator",
+            Self::Windows(_) => "windows",
+            Self::Cube(_) => "cube",
+        };
+        Failure::invalid(format!("`{name}` was made by Database.{opener}: open it by that, or name another"))
+    }
+}
 
 fn table(db: &Database, name: &str) -> Option<Result<Table>> {
     let name = format!("{name}{ENDING}");
@@ -31,17 +60,24 @@ pub(super) fn load(db: &Database, name: &str, own: &[Arc<Own>]) -> Result<Option
     read(name, own, |key| table.get(key))
 }
 
-/// The same of what was kept at the moment of a snapshot.
-pub(super) fn load_at(
-    snapshot: &Snapshot,
-    name: &str,
-    own: &[Arc<Own>],
-) -> Result<Option<(PartialSchema, Asked)>> {
-    match snapshot.table(&format!("{name}{ENDING}")) {
-        Ok(table) => read(name, own, |key| snapshot.get(&table, key)),
-        Err(Error::NotFound(_)) => Ok(None),
-        Err(error) => Err(error),
+/// An error unless these groups were there when a snapshot was taken: by then a name may have been that of others.
+pub(super) fn check_at<G: Opens>(snapshot: &Snapshot, held: &Held<G>, schema: &PartialSchema) -> Outcome<()> {
+    let (name, noun, asked) = (&held.name, G::NOUN, &held.asked);
+    let not_there = || Error::NotFound(format!("there was no {noun} `{name}` at that moment"));
+    let table = snapshot.table(&format!("{name}{ENDING}")).map_err(|error| match error {
+        Error::NotFound(_) => not_there(),
+        error => error,
+    })?;
+    let get = |key: &[u8]| snapshot.get(&table, key);
+    let (kept, were) = read(name, asked.own(), get)?.ok_or_else(not_there)?;
+    asked.agrees(&kept)?;
+    if were != **asked {
+        return Err(Failure::invalid(format!("{noun} `{name}` had aggs {:?} at that moment", were.named())));
     }
+    if read_shape(get)? != Some(G::shape(&held.means)) {
+        return Err(Failure::invalid(format!("`{name}` was another {noun}, or none, at that moment")));
+    }
+    Ok(schema.check(kept.schema())?)
 }
 
 /// What stands under the keys of a table that `get` looks up.
@@ -72,9 +108,21 @@ fn read(
     Ok(Some((schema, asked)))
 }
 
-/// What is kept of windows.
-pub(super) fn shape(db: &Database, name: &str) -> Result<Option<Vec<u8>>> {
-    table(db, name).transpose()?.map_or(Ok(None), |table| table.get(WINDOWS))
+/// What is kept of the shape; nothing where nothing is kept at all.
+pub(super) fn shape(db: &Database, name: &str) -> Result<Option<Shape>> {
+    let Some(table) = table(db, name).transpose()? else { return Ok(None) };
+    read_shape(|key| table.get(key))
+}
+
+fn read_shape(get: impl Fn(&[u8]) -> Result<Option<Vec<u8>>>) -> Result<Option<Shape>> {
+    for shaped in [Shape::Windows, Shape::Cube] {
+        if let Some((key, _)) = shaped(Vec::new()).entry()
+            && let Some(kept) = get(key)?
+        {
+            return Ok(Some(shaped(kept)));
+        }
+    }
+    Ok(get(SCHEMA)?.map(|_| Shape::Plain))
 }
 
 /// Keeps nothing of it any more.
@@ -82,14 +130,13 @@ pub(super) fn forget(db: &Database, name: &str) -> Result<()> {
     table(db, name).transpose()?.map_or(Ok(()), |table| db.drop_table(table.name()))
 }
 
-/// Keeps it, before the first state is written; of windows also what they are. Says whether nothing was kept before,
-/// which stays as it is.
+/// Keeps it, before the first state is written. Says whether nothing was kept before, which stays as it is.
 pub(super) fn keep(
     db: &Database,
     name: &str,
     schema: &PartialSchema,
     asked: &Asked,
-    windows: Option<&[u8]>,
+    shape: &Shape,
 ) -> Result<bool> {
     let failed = |reason: &dyn std::fmt::Display| Error::Bug(format!("a schema cannot be written: {reason}"));
     let writer = PartialWriter::new(Vec::new(), schema).map_err(|error| failed(&error))?;
@@ -101,7 +148,7 @@ pub(super) fn keep(
         if is_new {
             transaction.put(&table, SCHEMA, &file);
             transaction.put(&table, NAMES, &names);
-            windows.iter().for_each(|windows| transaction.put(&table, WINDOWS, windows));
+            shape.entry().iter().for_each(|(key, kept)| transaction.put(&table, key, kept));
             transaction.set_durability(Durability::Disk);
         }
         Ok(is_new)

@@ -1,9 +1,10 @@
 //! Group-by: [`Aggregator`] in memory, which goes on in files where that is full, and [`StoredAggregator`] in a database,
-//! there also by time ([`Windows`]). All are read the same way ([`read`]).
+//! there also by time ([`Windows`]) and by fewer columns ([`Cube`]). All are read the same way ([`read`]).
 //!
 //! Rows come by columns, as they lie in Arrow's arrays, and go the way of the command's: `forebay_aggregate::arrow`.
 
 mod asked;
+mod cube;
 mod grouping;
 mod held;
 mod kept;
@@ -19,6 +20,7 @@ mod windows;
 
 use pyo3::prelude::*;
 
+pub(crate) use cube::{Cube, CubeSnapshot};
 pub(crate) use memory::Aggregator;
 pub(crate) use own::Merges;
 pub(crate) use pinned::AggregatorSnapshot;

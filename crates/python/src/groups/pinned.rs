@@ -18,7 +18,7 @@ use crate::failure::{Failure, Outcome};
 use crate::home::Home;
 use crate::rows::{BATCH_ROWS, Batches, Rows};
 
-/// Groups as they were when a snapshot was taken: ``StoredAggregator.at`` gives them.
+/// Groups as they were when a snapshot was taken: ``StoredAggregator.at`` and ``Cube.by`` give them.
 ///
 /// They hold what the snapshot holds, also once that is closed. They are read as those of ``StoredAggregator``.
 #[pyclass(frozen, module = "forebay")]
@@ -26,7 +26,13 @@ pub(crate) struct AggregatorSnapshot(Home<Kept>);
 
 struct Kept {
     asked: Arc<Asked>,
-    groups: Arc<Pinned>,
+    groups: Arc<dyn Pins>,
+}
+
+/// Groups of one moment.
+pub(super) trait Pins: Grouped {
+    /// The bytes that came with the last commit there was.
+    fn metadata(&self) -> forebay::Result<Option<Vec<u8>>>;
 }
 
 struct Pinned {
@@ -50,7 +56,18 @@ impl Grouped for Pinned {
     }
 }
 
+impl Pins for Pinned {
+    fn metadata(&self) -> forebay::Result<Option<Vec<u8>>> {
+        let function = Arc::clone(self.stored.schema.function());
+        self.snapshot.aggregator(self.table.name(), function)?.metadata()
+    }
+}
+
 impl AggregatorSnapshot {
+    pub(super) fn of(asked: Arc<Asked>, groups: Arc<dyn Pins>) -> Self {
+        Self(Home::new(Kept { asked, groups }))
+    }
+
     pub(super) fn new(
         py: Python<'_>,
         asked: Arc<Asked>,
@@ -59,22 +76,13 @@ impl AggregatorSnapshot {
     ) -> Outcome<Self> {
         let groups = py.detach(|| {
             let stored = held.known().ok_or_else(|| Failure::invalid("nothing was added yet"))?;
-            // By then an aggregator of this name may have been another one.
-            let (schema, were) = kept::load_at(&snapshot, &held.name, asked.own())?.ok_or_else(|| {
-                forebay::Error::NotFound(format!("there was no aggregator `{}` at that moment", held.name))
-            })?;
-            asked.agrees(&schema)?;
-            if were != *asked {
-                let told = format!("aggregator `{}` had aggs {:?} at that moment", held.name, were.named());
-                return Err(Failure::invalid(told));
-            }
-            stored.schema.check(schema.schema())?;
+            kept::check_at(&snapshot, held, &stored.schema)?;
             // A savepoint's tables know no function before it is named.
             snapshot.aggregator(&held.name, Arc::clone(stored.schema.function()))?;
             let table = snapshot.table(&held.name)?;
             Ok::<_, Failure>(Arc::new(Pinned { stored, snapshot, table }))
         })?;
-        Ok(Self(Home::new(Kept { asked, groups })))
+        Ok(Self::of(asked, groups))
     }
 
     pub(super) fn view(&self) -> Outcome<View> {
@@ -91,10 +99,7 @@ impl AggregatorSnapshot {
     #[getter]
     fn metadata<'py>(&self, py: Python<'py>) -> Outcome<Option<Bound<'py, PyBytes>>> {
         let groups = &self.0.get()?.groups;
-        let found = py.detach(|| {
-            let function = Arc::clone(groups.stored.schema.function());
-            groups.snapshot.aggregator(groups.table.name(), function)?.metadata()
-        })?;
+        let found = py.detach(|| groups.metadata())?;
         Ok(found.map(|metadata| PyBytes::new(py, &metadata)))
     }
 

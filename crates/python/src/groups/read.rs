@@ -236,7 +236,13 @@ pub(super) struct Made<I> {
     made: PartialBatches,
     ready: VecDeque<RecordBatch>,
     is_over: bool,
+    /// What makes keys of those that stand in the table, where these are others.
+    shown: Option<Box<Shown>>,
+    key: Vec<u8>,
 }
+
+/// Appends the key of a group, of the one that stands in a table.
+type Shown = dyn FnMut(&[u8], &mut Vec<u8>) + Send;
 
 impl<I: Iterator<Item = Result<RecordBatch>>> Made<I> {
     /// Of record batches that have a key and a state in each row.
@@ -245,7 +251,14 @@ impl<I: Iterator<Item = Result<RecordBatch>>> Made<I> {
             Wanted::Answers => PartialBatches::of_answers(schema),
             Wanted::States => PartialBatches::new(schema),
         };
-        Self { entries, made: made.rows_max(rows_max), ready: VecDeque::new(), is_over: false }
+        let (made, ready) = (made.rows_max(rows_max), VecDeque::new());
+        Self { entries, made, ready, is_over: false, shown: None, key: Vec::new() }
+    }
+
+    /// Keys are made of those that stand in the table.
+    pub(super) fn keys(mut self, shown: impl FnMut(&[u8], &mut Vec<u8>) + Send + 'static) -> Self {
+        self.shown = Some(Box::new(shown));
+        self
     }
 
     fn advance(&mut self) -> Result<()> {
@@ -261,7 +274,13 @@ impl<I: Iterator<Item = Result<RecordBatch>>> Made<I> {
         });
         let [keys, states] = columns;
         for (key, state) in keys?.iter().zip(states?) {
-            self.ready.extend(self.made.push(key.unwrap_or_default(), state.unwrap_or_default())?);
+            let mut key = key.unwrap_or_default();
+            if let Some(shown) = &mut self.shown {
+                self.key.clear();
+                shown(key, &mut self.key);
+                key = &self.key;
+            }
+            self.ready.extend(self.made.push(key, state.unwrap_or_default())?);
         }
         Ok(())
     }

@@ -11,7 +11,7 @@ use pyo3::types::{PyBytes, PyDict, PyTuple};
 
 use super::asked::Asked;
 use super::grouping;
-use super::held::{Held, put_states};
+use super::held::{COMMIT_BYTES_MAX, Held, PENDING_BYTES, put_states};
 use super::memory::Aggregator;
 use super::pinned::AggregatorSnapshot;
 use super::read::View;
@@ -23,10 +23,6 @@ use crate::home::Home;
 use crate::options::{Text, durability};
 use crate::rows::Rows;
 use crate::snapshot::Snapshot;
-
-/// States that gather before they are written take about so much; what is written by one commit no more than that.
-pub(super) const PENDING_BYTES: usize = 16 << 20;
-pub(super) const COMMIT_BYTES_MAX: usize = 1 << 30;
 
 /// Groups that a database keeps: ``Database.aggregator`` opens them. Any number of threads add and read.
 #[pyclass(frozen, weakref, module = "forebay")]

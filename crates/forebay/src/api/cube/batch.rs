@@ -93,11 +93,31 @@ impl<A: Aggregate> CubeBatch<A> {
     /// Writes all of it, together with bytes of the caller's, such as how far a stream was read: see
     /// [`Cube::metadata`]. Returns the number of the last record. A batch that is committed again is added again.
     pub fn commit(&self, durability: Durability, metadata: impl AsRef<[u8]>) -> Result<u64> {
-        self.commit_as(durability, Some(metadata.as_ref()))
+        self.commit_as(Batch::new(), durability, Some(metadata.as_ref()))
     }
 
-    pub(super) fn commit_as(&self, durability: Durability, metadata: Option<&[u8]>) -> Result<u64> {
-        let (mut batch, declared) = (Batch::new(), &self.cube.parts.declared);
+    /// The same together with a batch of other tables of the database.
+    pub fn commit_with(
+        &self,
+        batch: Batch,
+        durability: Durability,
+        metadata: impl AsRef<[u8]>,
+    ) -> Result<u64> {
+        self.commit_as(batch, durability, Some(metadata.as_ref()))
+    }
+
+    /// The same without metadata: those of before stay.
+    pub fn write(&self, batch: Batch, durability: Durability) -> Result<u64> {
+        self.commit_as(batch, durability, None)
+    }
+
+    pub(super) fn commit_as(
+        &self,
+        mut batch: Batch,
+        durability: Durability,
+        metadata: Option<&[u8]>,
+    ) -> Result<u64> {
+        let declared = &self.cube.parts.declared;
         self.append_to(&mut batch)?;
         metadata.iter().for_each(|metadata| declared.put_metadata(&mut batch, metadata));
         let table = declared.table();

@@ -197,7 +197,7 @@ impl<A: Aggregate> Cube<A> {
     pub fn add(&self, key: impl AsRef<[u8]>, value: A::Input<'_>) -> Result<()> {
         let mut batch = self.batch();
         batch.add(key, value)?;
-        batch.commit_as(self.durability(), None).map(drop)
+        batch.commit_as(crate::Batch::new(), self.durability(), None).map(drop)
     }
 
     fn durability(&self) -> Durability {

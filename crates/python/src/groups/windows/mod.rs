@@ -10,7 +10,6 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use arrow_array::RecordBatchReader;
-use forebay::Batch;
 use forebay_env::sync::Arc;
 use forebay_env::sync::atomic::{AtomicU64, Ordering};
 use pyo3::prelude::*;
@@ -18,10 +17,9 @@ use pyo3::types::{PyBytes, PyDict, PyTuple};
 
 use super::asked::Asked;
 use super::held::Held;
-use super::kept;
+use super::kept::{self, Shape as Kept};
 use super::memory::Aggregator;
 use super::read::View;
-use super::stored::{COMMIT_BYTES_MAX, PENDING_BYTES};
 use crate::bytes::Bytes;
 use crate::columns::{batches, schema};
 use crate::database::Open;
@@ -66,7 +64,7 @@ impl Windows {
     pub(crate) fn forget(db: &forebay::Database, name: &str) -> forebay::Result<()> {
         match db.drop_windows(name) {
             // A crash came amid it.
-            Err(forebay::Error::NotFound(_)) if kept::shape(db, name)?.is_some() => {}
+            Err(forebay::Error::NotFound(_)) if matches!(kept::shape(db, name)?, Some(Kept::Windows(_))) => {}
             dropped => dropped?,
         }
         kept::forget(db, name)
@@ -150,21 +148,9 @@ impl Windows {
         durability: Option<&str>,
     ) -> Outcome<u64> {
         let inner = self.inner()?;
-        let held = &inner.held;
-        let durability = self::durability(durability, held.open.usual)?;
+        let durability = self::durability(durability, inner.held.open.usual)?;
         let (input, dropped) = inner.windowed(py, data, Late::of(late)?)?;
-        let schema = input.schema();
-        let mut states = held.gathering(&schema, COMMIT_BYTES_MAX)?;
-        let of_states = Arc::clone(states.schema().schema());
-        let groups = py.detach(|| held.of_rows(&schema, &of_states))?;
-        let rows = held.for_rows(py, input, &groups.schema, |rows| {
-            states.add_batch(rows)?;
-            if states.memory_bytes() >= PENDING_BYTES {
-                groups.batch(&mut states)?.write(Batch::new(), durability)?;
-            }
-            Ok(())
-        })?;
-        py.detach(|| groups.batch(&mut states)?.write(Batch::new(), durability))?;
+        let rows = inner.held.update(py, input, durability)?;
         inner.count(&dropped);
         Ok(rows)
     }
@@ -185,39 +171,13 @@ impl Windows {
         durability: Option<&str>,
     ) -> Outcome<u64> {
         let inner = self.inner()?;
-        let (held, late) = (&inner.held, Late::of(late)?);
-        let durability = self::durability(durability, held.open.usual)?;
-        let mut gathered = None;
-        if let Some(data) = data {
-            let (input, dropped) = inner.windowed(py, data, late)?;
-            let schema = input.schema();
-            let mut states = held.gathering(&schema, COMMIT_BYTES_MAX)?;
-            let of_states = Arc::clone(states.schema().schema());
-            let groups = py.detach(|| held.of_rows(&schema, &of_states))?;
-            held.for_rows(py, input, &groups.schema, |rows| Ok(states.add_batch(rows)?))?;
-            gathered = Some((states, dropped));
-        }
-        let commit = |all: Batch| {
-            let Some(groups) = held.known() else {
-                if metadata.is_some() {
-                    let told =
-                        "nothing was added yet, so there are no windows to keep metadata with; give schema=";
-                    return Err(Failure::invalid(told));
-                }
-                return held.open.with_detached(|db| db.commit(all, durability));
-            };
-            let rows = match &mut gathered {
-                Some((states, _)) => groups.batch(states)?,
-                None => groups.windows.batch(),
-            };
-            let last = match metadata {
-                Some(metadata) => rows.commit_with(all, durability, metadata),
-                None => rows.write(all, durability),
-            }?;
-            gathered.iter().for_each(|(_, dropped)| inner.count(dropped));
-            Ok(last)
-        };
-        crate::batch::Batch::committed(py, batch, commit)
+        let (late, durability) = (Late::of(late)?, self::durability(durability, inner.held.open.usual)?);
+        let windowed = data.map(|data| inner.windowed(py, data, late)).transpose()?;
+        let (input, dropped) = windowed.map_or((None, None), |(input, dropped)| (Some(input), Some(dropped)));
+        let input = input.map(|input| input as Box<dyn RecordBatchReader + Send>);
+        let last = inner.held.commit(py, input, metadata.as_ref().map(AsRef::as_ref), batch, durability)?;
+        dropped.iter().for_each(|dropped| inner.count(dropped));
+        Ok(last)
     }
 
     /// The bytes that came with the last commit.

@@ -7,7 +7,7 @@ use std::vec::IntoIter;
 
 use arrow_array::RecordBatch;
 use forebay::aggregate::Composite;
-use forebay::{Error, Result, WindowsBatch, WindowsScan, WindowsSnapshot};
+use forebay::{Batch, Durability, Error, Result, WindowsScan, WindowsSnapshot};
 use forebay_aggregate::arrow::{PartialBatches, PartialSchema, RecordBatchStates};
 use forebay_aggregate::group_key;
 use forebay_env::sync::Arc;
@@ -15,7 +15,8 @@ use forebay_env::sync::Arc;
 use super::shape::Shape;
 use crate::database::Open;
 use crate::failure::Outcome;
-use crate::groups::held::Opens;
+use crate::groups::held::{Opens, Writes};
+use crate::groups::kept::Shape as Kept;
 use crate::groups::read::{Grouped, Wanted};
 use crate::rows::{BATCH_ROWS, Batches};
 
@@ -43,22 +44,34 @@ impl Opens for StoredWindows {
         &self.schema
     }
 
-    fn shape(shape: &Shape) -> Option<Vec<u8>> {
-        Some(shape.kept())
+    fn shape(shape: &Shape) -> Kept {
+        Kept::Windows(shape.kept())
+    }
+}
+
+impl Writes for StoredWindows {
+    fn write(
+        &self,
+        states: Option<&mut RecordBatchStates>,
+        batch: Batch,
+        durability: Durability,
+        metadata: Option<&[u8]>,
+    ) -> Result<u64> {
+        let mut rows = self.windows.batch();
+        if let Some(states) = states {
+            states.take(&mut |key, state| {
+                let (start, rest) = split(key).ok_or_else(|| Error::Bug("a row is in no window".into()))?;
+                rows.add_state(start, rest, state)
+            })?;
+        }
+        match metadata {
+            Some(metadata) => rows.commit_with(batch, durability, metadata),
+            None => rows.write(batch, durability),
+        }
     }
 }
 
 impl StoredWindows {
-    /// A batch of the states that have gathered.
-    pub(super) fn batch(&self, states: &mut RecordBatchStates) -> Result<WindowsBatch<States>> {
-        let mut batch = self.windows.batch();
-        states.take(&mut |key, state| {
-            let (start, rest) = split(key).ok_or_else(|| Error::Bug("a row is in no window".into()))?;
-            batch.add_state(start, rest, state)
-        })?;
-        Ok(batch)
-    }
-
     /// The windows as they are now.
     pub(super) fn now(&self) -> Result<WindowsSnapshot<States>> {
         let snapshot = self.open.with_detached(|db| Ok(db.snapshot()))?;

@@ -5,6 +5,7 @@ use pyo3::types::PyDict;
 
 use super::shape::{Length, Shape};
 use crate::failure::{Failure, Outcome};
+use crate::groups::kept::Shape as Kept;
 
 /// What is asked for when windows are opened; what is kept may be left out.
 pub(crate) struct Wish<'a, 'py> {
@@ -30,8 +31,12 @@ impl Wish<'_, '_> {
 }
 
 /// The windows' shape that is asked for, unless another is kept.
-pub(super) fn agreed(name: &str, kept: Option<Vec<u8>>, shape: Option<Shape>) -> Outcome<Shape> {
-    let kept = kept.map(|kept| Shape::of_kept(&kept)).transpose();
+pub(super) fn agreed(name: &str, kept: Option<Kept>, shape: Option<Shape>) -> Outcome<Shape> {
+    let kept = match kept {
+        None => Ok(None),
+        Some(Kept::Windows(kept)) => Shape::of_kept(&kept).map(Some),
+        Some(other) => return Err(other.refused(name)),
+    };
     let kept = kept.map_err(|reason| {
         Failure::invalid(format!("table `{name}.schema` does not tell what windows `{name}` are: {reason}"))
     })?;

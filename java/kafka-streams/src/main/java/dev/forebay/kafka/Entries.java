@@ -1,0 +1,109 @@
+package dev.forebay.kafka;
+
+import dev.forebay.ForebayException;
+import dev.forebay.Scan;
+import java.util.Iterator;
+import java.util.NoSuchElementException;
+import java.util.function.Function;
+import java.util.function.Predicate;
+import java.util.function.Supplier;
+import org.apache.kafka.streams.KeyValue;
+import org.apache.kafka.streams.errors.InvalidStateStoreException;
+import org.apache.kafka.streams.state.KeyValueIterator;
+
+/**
+ * Entries of a store's tables, one table after the other. Each is as it was when the first of its entries was asked for;
+ * one that has gone by then is passed over.
+ */
+class Entries<K> implements KeyValueIterator<K, byte[]> {
+    private final ForebayStore store;
+    /** Each gives a scan, or null for a table that is gone. */
+    private final Iterator<Supplier<Scan>> parts;
+    private final Predicate<byte[]> isWithin;
+    private final Function<byte[], K> named;
+    private Scan scan;
+    private KeyValue<K, byte[]> next;
+    private volatile boolean isClosed;
+
+    /**
+     * @param isWithin whether a key is one of those that were asked for
+     * @param named what a key of a table is to the caller
+     */
+    Entries(ForebayStore store, Iterator<Supplier<Scan>> parts, Predicate<byte[]> isWithin, Function<byte[], K> named) {
+        this.store = store;
+        this.parts = parts;
+        this.isWithin = isWithin;
+        this.named = named;
+    }
+
+    @Override
+    public boolean hasNext() {
+        if (isClosed) {
+            return onClosed();
+        }
+        try {
+            while (next == null && (scan != null || parts.hasNext())) {
+                advance();
+            }
+        } catch (ForebayException.Closed closed) {
+            return onClosed();
+        } catch (ForebayException error) {
+            throw store.told("iterating over", error);
+        }
+        if (next == null) {
+            store.forget(this);
+        }
+        return next != null;
+    }
+
+    /** One over windows has come to its end, as the host has it. */
+    private boolean onClosed() {
+        next = null;
+        if (store instanceof SegmentedStore) {
+            return false;
+        }
+        throw new InvalidStateStoreException("Iterator for store " + store.name() + " has closed");
+    }
+
+    private void advance() {
+        if (scan == null) {
+            scan = parts.next().get();
+        } else if (!scan.advance()) {
+            scan = null;
+        } else {
+            byte[] key = scan.key();
+            if (isWithin.test(key)) {
+                next = KeyValue.pair(named.apply(key), scan.value());
+            }
+        }
+    }
+
+    @Override
+    public K peekNextKey() {
+        if (!hasNext()) {
+            throw new NoSuchElementException();
+        }
+        return next.key;
+    }
+
+    @Override
+    public KeyValue<K, byte[]> next() {
+        if (!hasNext()) {
+            throw new NoSuchElementException();
+        }
+        KeyValue<K, byte[]> entry = next;
+        next = null;
+        return entry;
+    }
+
+    /** Also by the store, while another thread iterates. */
+    @Override
+    public void close() {
+        isClosed = true;
+        store.forget(this);
+        Scan left = scan;
+        if (left != null) {
+            left.close();
+        }
+    }
+}

@@ -1,0 +1,62 @@
+package dev.forebay.kafka;
+
+import java.util.Objects;
+import org.apache.kafka.common.utils.Bytes;
+import org.apache.kafka.streams.state.HeadersBytesStoreSupplier;
+import org.apache.kafka.streams.state.SessionBytesStoreSupplier;
+import org.apache.kafka.streams.state.SessionStore;
+
+/** Makes stores of sessions. */
+class SessionSupplier implements SessionBytesStoreSupplier {
+    private final String name;
+    private final Format format;
+    private final long retention;
+
+    SessionSupplier(String name, Format format, long retention) {
+        this.name = Objects.requireNonNull(name, "name cannot be null");
+        this.format = format;
+        this.retention = retention;
+        if (retention < 0) {
+            throw new IllegalArgumentException("The sessions of store " + name + " are kept for " + retention + " ms; it is not negative.");
+        }
+    }
+
+    static SessionSupplier of(String name, Format format, long retention) {
+        return format == Format.HEADERS ? new Headers(name, retention) : new SessionSupplier(name, format, retention);
+    }
+
+    private static final class Headers extends SessionSupplier implements HeadersBytesStoreSupplier {
+        Headers(String name, long retention) {
+            super(name, Format.HEADERS, retention);
+        }
+    }
+
+    Format format() {
+        return format;
+    }
+
+    @Override
+    public String name() {
+        return name;
+    }
+
+    @Override
+    public SessionStore<Bytes, byte[]> get() {
+        return ForebaySessionStore.of(this);
+    }
+
+    @Override
+    public String metricsScope() {
+        return ForebayStores.SESSION_SCOPE;
+    }
+
+    @Override
+    public long segmentIntervalMs() {
+        return ForebayStores.segmentInterval(retention);
+    }
+
+    @Override
+    public long retentionPeriod() {
+        return retention;
+    }
+}

@@ -1,0 +1,156 @@
+package dev.forebay.kafka;
+
+import dev.forebay.Database;
+import dev.forebay.Durability;
+import dev.forebay.Options;
+import dev.forebay.Table;
+import dev.forebay.TableOptions;
+import dev.forebay.WriteBatch;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+
+/**
+ * The database of a store. It has no log: the changelog is one. What is durable has the offset that belongs to it.
+ *
+ * <p>Under exactly-once nothing may be there that was not committed, so a commit is a savepoint, and a database that has
+ * anything later goes back to it when it is opened. So a crash costs what was written since, and no local state.
+ */
+final class StateDatabase implements AutoCloseable {
+    private static final String SAVEPOINT = "commit-";
+
+    private final Database database;
+    private final Settings settings;
+    /** That of the last commit under exactly-once, or null. */
+    private String savepoint;
+    /** Records that were written since the data were made durable, and since the last commit. */
+    private long undurable;
+    private long uncommitted;
+    private byte[] committed;
+
+    private StateDatabase(Database database, Settings settings) {
+        this.database = database;
+        this.settings = settings;
+        if (settings.isExactlyOnce()) {
+            goBack();
+        } else {
+            // They would hold files for ever.
+            database.savepoints().forEach(database::dropSavepoint);
+        }
+        committed = database.metadata();
+    }
+
+    static StateDatabase open(Path path, Settings settings) throws IOException {
+        Files.createDirectories(path);
+        Options options = new Options().set("log", "false").pool(SharedPool.acquire(settings));
+        Database database = null;
+        try {
+            database = Database.open(path, options);
+            return new StateDatabase(database, settings);
+        } catch (RuntimeException error) {
+            if (database != null) {
+                database.close();
+            }
+            SharedPool.release();
+            throw error;
+        }
+    }
+
+    /** To the last commit. Savepoints before it are left over from a crash. */
+    private void goBack() {
+        List<String> savepoints = database.savepoints();
+        if (savepoints.isEmpty()) {
+            database.tables().keySet().forEach(database::dropTable);
+            return;
+        }
+        savepoint = savepoints.get(savepoints.size() - 1);
+        if (!savepoint.equals(SAVEPOINT + database.lastSequence())) {
+            database.rollback(savepoint);
+        }
+        savepoints.stream().filter(name -> !name.equals(savepoint)).forEach(database::dropSavepoint);
+    }
+
+    /** What the last commit kept, or null. */
+    byte[] committed() {
+        return committed;
+    }
+
+    Table table(String name) {
+        return database.table(name, TableOptions.layout(settings.layout()));
+    }
+
+    void dropTable(String name) {
+        database.dropTable(name);
+    }
+
+    Iterable<String> tables() {
+        return database.tables().keySet();
+    }
+
+    void write(WriteBatch batch) {
+        int records = batch.size();
+        database.write(batch, Durability.MEMORY);
+        wrote(records);
+    }
+
+    /** For writes that went straight to a table. */
+    void wrote(int records) {
+        undurable += records;
+        uncommitted += records;
+    }
+
+    /** Keeps this with the data, durably once there is enough of it. */
+    void commit(byte[] metadata) {
+        if (uncommitted == 0 && Arrays.equals(metadata, committed)) {
+            return;
+        }
+        database.write(new WriteBatch(), Durability.MEMORY, metadata);
+        committed = metadata;
+        undurable += 1;
+        uncommitted = 0;
+        if (undurable >= settings.commitRecords()) {
+            makeDurable();
+        }
+    }
+
+    /** What is there is what was committed. */
+    void makeDurable() {
+        if (settings.isExactlyOnce()) {
+            String last = savepoint;
+            String next = SAVEPOINT + database.lastSequence();
+            if (!next.equals(last)) {
+                database.savepoint(next);
+                savepoint = next;
+                if (last != null) {
+                    database.dropSavepoint(last);
+                }
+            }
+        } else {
+            database.flush();
+        }
+        undurable = 0;
+    }
+
+    Map<String, Number> stats() {
+        return database.stats();
+    }
+
+    /** What was not committed under exactly-once is gone when it is opened again. */
+    @Override
+    public void close() {
+        try {
+            if (settings.isExactlyOnce() && uncommitted == 0 && undurable > 0) {
+                makeDurable();
+            }
+        } finally {
+            try {
+                database.close();
+            } finally {
+                SharedPool.release();
+            }
+        }
+    }
+}

@@ -1,0 +1,80 @@
+package dev.forebay.kafka;
+
+import java.util.Objects;
+import org.apache.kafka.common.utils.Bytes;
+import org.apache.kafka.streams.state.HeadersBytesStoreSupplier;
+import org.apache.kafka.streams.state.WindowBytesStoreSupplier;
+import org.apache.kafka.streams.state.WindowStore;
+
+/** Makes stores of windows. */
+class WindowSupplier implements WindowBytesStoreSupplier {
+    private final String name;
+    private final Format format;
+    private final long retention;
+    private final long windowSize;
+    private final boolean retainsDuplicates;
+
+    WindowSupplier(String name, Format format, long retention, long windowSize, boolean retainsDuplicates) {
+        this.name = Objects.requireNonNull(name, "name cannot be null");
+        this.format = format;
+        this.retention = retention;
+        this.windowSize = windowSize;
+        this.retainsDuplicates = retainsDuplicates;
+        if (windowSize < 0 || retention < windowSize) {
+            throw new IllegalArgumentException("The windows of store " + name + " are of " + windowSize + " ms, and are kept for "
+                    + retention + " ms; the first is not negative, and the second not less.");
+        }
+    }
+
+    static WindowSupplier of(String name, Format format, long retention, long windowSize, boolean retainsDuplicates) {
+        return format == Format.HEADERS
+                ? new Headers(name, retention, windowSize, retainsDuplicates)
+                : new WindowSupplier(name, format, retention, windowSize, retainsDuplicates);
+    }
+
+    /** The marker stands on the supplier, too. */
+    private static final class Headers extends WindowSupplier implements HeadersBytesStoreSupplier {
+        Headers(String name, long retention, long windowSize, boolean retainsDuplicates) {
+            super(name, Format.HEADERS, retention, windowSize, retainsDuplicates);
+        }
+    }
+
+    Format format() {
+        return format;
+    }
+
+    @Override
+    public String name() {
+        return name;
+    }
+
+    @Override
+    public WindowStore<Bytes, byte[]> get() {
+        return ForebayWindowStore.of(this);
+    }
+
+    @Override
+    public String metricsScope() {
+        return ForebayStores.WINDOW_SCOPE;
+    }
+
+    @Override
+    public long segmentIntervalMs() {
+        return ForebayStores.segmentInterval(retention);
+    }
+
+    @Override
+    public long windowSize() {
+        return windowSize;
+    }
+
+    @Override
+    public boolean retainDuplicates() {
+        return retainsDuplicates;
+    }
+
+    @Override
+    public long retentionPeriod() {
+        return retention;
+    }
+}

@@ -1,0 +1,122 @@
+package dev.forebay.kafka;
+
+import static dev.forebay.kafka.Host.CHANGELOG;
+import static dev.forebay.kafka.Host.bytes;
+import static dev.forebay.kafka.Host.key;
+import static dev.forebay.kafka.Host.texts;
+import static org.apache.kafka.streams.StreamsConfig.EXACTLY_ONCE_V2;
+import static org.apache.kafka.streams.StreamsConfig.PROCESSING_GUARANTEE_CONFIG;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.file.Path;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.config.ConfigException;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Offsets are kept with the data: what a store has when it is opened again is what its offset says. */
+class CommitTest {
+    private static final Map<String, Object> EXACTLY_ONCE =
+            Map.of(PROCESSING_GUARANTEE_CONFIG, EXACTLY_ONCE_V2, Settings.COMMIT_RECORDS, 1);
+    private static final Map<String, Object> AT_LEAST_ONCE = Map.of(Settings.COMMIT_RECORDS, 1);
+
+    @TempDir
+    Path dir;
+
+    private ForebayKeyValueStore open(String folder, Map<String, ?> settings) {
+        return Host.keyValues(Host.context(dir.resolve(folder), settings));
+    }
+
+    @Test
+    void offsetsAreSetRemovedAndCleared() {
+        ForebayKeyValueStore store = open("a", AT_LEAST_ONCE);
+        TopicPartition other = new TopicPartition("other", 3);
+        assertTrue(store.managesOffsets() && store.persistent());
+        assertNull(store.committedOffset(CHANGELOG));
+        store.commit(Map.of(CHANGELOG, 5L, other, 6L));
+        store.commit(Map.of(CHANGELOG, 7L));
+        store.close();
+
+        store = open("a", AT_LEAST_ONCE);
+        assertEquals(7, store.committedOffset(CHANGELOG));
+        assertEquals(6, store.committedOffset(other));
+        Map<TopicPartition, Long> removed = new HashMap<>();
+        removed.put(other, null);
+        store.commit(removed);
+        assertNull(store.committedOffset(other));
+        assertEquals(7, store.committedOffset(CHANGELOG));
+        store.commit(Map.of());
+        store.close();
+
+        store = open("a", AT_LEAST_ONCE);
+        assertNull(store.committedOffset(CHANGELOG));
+        store.close();
+    }
+
+    @Test
+    void underExactlyOnceNothingIsThereThatWasNotCommitted() {
+        ForebayKeyValueStore store = open("a", EXACTLY_ONCE);
+        store.put(key("1"), bytes("a"));
+        store.commit(Map.of(CHANGELOG, 1L));
+        store.put(key("1"), bytes("b"));
+        store.put(key("2"), bytes("b"));
+        store.close(); // All of it is durable, and still not committed.
+
+        store = open("a", EXACTLY_ONCE);
+        assertEquals(List.of("1=a"), texts(store.all()));
+        assertEquals(1, store.committedOffset(CHANGELOG));
+        store.put(key("3"), bytes("c"));
+        store.commit(Map.of(CHANGELOG, 2L));
+        store.close();
+
+        store = open("a", EXACTLY_ONCE);
+        assertEquals(List.of("1=a", "3=c"), texts(store.all()));
+        assertEquals(2, store.committedOffset(CHANGELOG));
+        store.close();
+    }
+
+    @Test
+    void beforeTheFirstCommitThereIsNothing() {
+        ForebayKeyValueStore store = open("a", EXACTLY_ONCE);
+        store.put(key("1"), bytes("a"));
+        store.close();
+
+        store = open("a", EXACTLY_ONCE);
+        assertEquals(List.of(), texts(store.all()));
+        assertNull(store.committedOffset(CHANGELOG));
+        store.close();
+    }
+
+    @Test
+    void aSmallCommitIsDurableOnceTheStoreIsClosed() {
+        Map<String, Object> settings = Map.of(PROCESSING_GUARANTEE_CONFIG, EXACTLY_ONCE_V2, Settings.COMMIT_RECORDS, 1000);
+        ForebayKeyValueStore store = open("a", settings);
+        store.put(key("1"), bytes("a"));
+        store.commit(Map.of(CHANGELOG, 1L));
+        store.close();
+
+        store = open("a", settings);
+        assertEquals(1, store.committedOffset(CHANGELOG));
+        assertEquals(List.of("1=a"), texts(store.all()));
+        store.close();
+    }
+
+    @Test
+    void aProcessHasOneMemory() {
+        ForebayKeyValueStore store = open("a", Map.of());
+        ConfigException told =
+                assertThrows(ConfigException.class, () -> open("b", Map.of(Settings.MEMORY_BYTES, 32 << 20)));
+        assertTrue(told.getMessage().contains(Settings.MEMORY_BYTES), told.getMessage());
+        assertThrows(ConfigException.class, () -> open("b", Map.of(Settings.THREADS, "few")));
+        assertEquals(1, SharedPool.users());
+        store.close();
+        open("b", Map.of(Settings.MEMORY_BYTES, 32 << 20)).close();
+        assertEquals(0, SharedPool.users());
+    }
+}

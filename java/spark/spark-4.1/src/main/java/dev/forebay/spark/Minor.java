@@ -32,7 +32,7 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.util.Utils;
 import scala.Option;
 import scala.collection.immutable.Map;
-import scala.collection.immutable.Map$;
+import scala.jdk.javaapi.CollectionConverters;
 
 /** What Spark 4.1 calls otherwise than its neighbours. */
 final class Minor {
@@ -105,10 +105,9 @@ final class Minor {
     static StateStoreMetrics metrics(Metrics.Told told, StateStoreId id) {
         StateStoreInstanceMetric uploaded =
                 SNAPSHOT_UPLOADED.withNewId(id.partitionId(), id.storeName());
-        Map<StateStoreInstanceMetric, Object> instance = Map$.MODULE$.empty();
-        if (!told.numbers().isEmpty()) {
-            instance = instance.updated(uploaded, told.snapshotUploaded());
-        }
+        java.util.Map<StateStoreInstanceMetric, Object> instances =
+                told.numbers().isEmpty() ? java.util.Map.of() : java.util.Map.of(uploaded, told.snapshotUploaded());
+        Map<StateStoreInstanceMetric, Object> instance = Map.from(CollectionConverters.asScala(instances));
         return new StateStoreMetrics(told.keys(), told.memoryBytes(), told.custom(), instance);
     }
 

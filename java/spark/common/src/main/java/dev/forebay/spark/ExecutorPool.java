@@ -41,6 +41,6 @@ final class ExecutorPool {
             return 0;
         }
         Map<String, Number> stats = now.stats();
-        return stats.getOrDefault("used_bytes", 0).longValue();
+        return stats.getOrDefault("taken_bytes", 0).longValue();
     }
 }

@@ -177,6 +177,18 @@ final class VersionedState {
     }
 
     private List<Naming.Version> noteStale(long version) {
+        if (!plan.shape().hasIds() && version < versionMax) {
+            // A history is given up: none of its snapshots may come after those of the next one.
+            synchronized (uploading) {
+                waiting.removeIf(local -> {
+                    boolean isStale = local.version().number() > version;
+                    if (isStale) {
+                        local.remove();
+                    }
+                    return isStale;
+                });
+            }
+        }
         List<Naming.Version> there = history.snapshots();
         there.stream().filter(snapshot -> snapshot.id().isEmpty() && snapshot.number() > version).forEach(stale::add);
         return there;
@@ -411,7 +423,7 @@ final class VersionedState {
         Map<String, Number> stats = database.stats();
         numbers.put(Name.FILE_BYTES, number(stats, "disk_bytes"));
         numbers.put(Name.STALL_MILLISECONDS, (long) (1000 * stats.getOrDefault("stall_seconds", 0).doubleValue()));
-        return new Metrics.Told(database.keys(), number(stats, "memory_bytes"), numbers, lastUploaded);
+        return new Metrics.Told(database.keys(), number(stats, "memory.total"), numbers, lastUploaded);
     }
 
     private static long number(Map<String, Number> stats, String name) {

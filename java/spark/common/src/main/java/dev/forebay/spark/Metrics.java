@@ -1,7 +1,10 @@
 package dev.forebay.spark;
 
+import java.util.ArrayList;
+import java.util.EnumMap;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.execution.streaming.state.StateStoreCustomMetric;
 import org.apache.spark.sql.execution.streaming.state.StateStoreCustomSizeMetric;
@@ -62,6 +65,27 @@ final class Metrics {
 
     /** The numbers of a commit. */
     record Told(long keys, long memoryBytes, Map<Name, Long> numbers, long snapshotUploaded) {
+        static Told of(StateDatabase database, Uploads uploads, List<Metrics> counted) {
+            Map<Name, Long> numbers = new EnumMap<>(Name.class);
+            for (Name name : Name.values()) {
+                numbers.put(name, 0L);
+            }
+            counted.forEach(metrics -> numbers.putAll(metrics.numbers));
+            Snapshots.Upload upload = uploads.last();
+            numbers.put(Name.BYTES_COPIED, upload.bytesCopied());
+            numbers.put(Name.FILES_COPIED, upload.filesCopied());
+            numbers.put(Name.FILES_REUSED, upload.filesReused());
+            long internal = database.families().stream().filter(family -> family.shape.internal()).count();
+            numbers.put(Name.INTERNAL_KEYS, database.internalKeys());
+            numbers.put(Name.INTERNAL_FAMILIES, internal);
+            numbers.put(Name.FAMILIES, database.families().size() - internal);
+            Map<String, Number> stats = database.stats();
+            numbers.put(Name.FILE_BYTES, stats.getOrDefault("disk_bytes", 0).longValue());
+            numbers.put(Name.STALL_MILLISECONDS, (long) (1000 * stats.getOrDefault("stall_seconds", 0).doubleValue()));
+            long memoryBytes = stats.getOrDefault("memory.total", 0).longValue();
+            return new Told(database.keys(), memoryBytes, numbers, uploads.versionMax());
+        }
+
         scala.collection.immutable.Map<StateStoreCustomMetric, Object> custom() {
             Map<StateStoreCustomMetric, Object> all = new HashMap<>();
             numbers.forEach((name, number) -> {
@@ -77,7 +101,7 @@ final class Metrics {
     private Metrics() {}
 
     static scala.collection.immutable.Seq<StateStoreCustomMetric> all() {
-        java.util.List<StateStoreCustomMetric> all = new java.util.ArrayList<>();
+        List<StateStoreCustomMetric> all = new ArrayList<>();
         for (Name name : Name.values()) {
             all.add(name.ours);
             all.add(name.theirs);
@@ -93,15 +117,7 @@ final class Metrics {
         numbers.put(name, number);
     }
 
-    void add(Name name, long number) {
-        numbers.merge(name, number, Long::sum);
-    }
-
     void clear() {
         numbers.clear();
-    }
-
-    void addTo(Map<Name, Long> out) {
-        out.putAll(numbers);
     }
 }

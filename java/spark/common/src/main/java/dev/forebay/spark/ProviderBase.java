@@ -72,7 +72,7 @@ abstract class ProviderBase {
         VersionedState.Shape shape =
                 new VersionedState.Shape(DEFAULT_FAMILY, first.order(), first.list(), useColumnFamilies, hasIds);
         VersionedState.Retention retention = new VersionedState.Retention(storeConf.minDeltasForSnapshot(),
-                storeConf.minVersionsToRetain(), storeConf.maxVersionsToDeletePerMaintenance(), storeConf.minVersionsToDelete());
+                storeConf.minVersionsToRetain(), Minor.deletedMax(storeConf), storeConf.minVersionsToDelete());
         String local = "StateStoreId(opId=" + id.operatorId() + ",partId=" + id.partitionId() + ",name=" + id.storeName() + ")";
         this.state = new VersionedState(
                 new VersionedState.Plan(remote, naming, Minor.localDirectory(local), settings,

@@ -36,6 +36,7 @@ final class Stamps {
     private long current = NONE;
     private long last;
     private Holder holder;
+    private int holds;
 
     private record Holder(WeakReference<Thread> thread, TaskContext task) {
         static Holder here() {
@@ -70,6 +71,7 @@ final class Stamps {
     /** Waits until nobody has it, and returns a new stamp. */
     synchronized long acquire() {
         if (reentry == Reentry.SAME_THREAD && state == State.ACQUIRED && holder.thread().get() == Thread.currentThread()) {
+            holds += 1;
             return current;
         }
         await("load");
@@ -78,6 +80,7 @@ final class Stamps {
         }
         state = State.ACQUIRED;
         holder = Holder.here();
+        holds = 1;
         last += 1;
         current = last;
         return current;
@@ -90,10 +93,19 @@ final class Stamps {
         }
     }
 
-    /** Gives the stamp back, if it is the one in use. */
+    /** Whether one store has it, and not two of one thread. */
+    synchronized boolean isHeldOnce() {
+        return holds == 1;
+    }
+
+    /** Gives the stamp back, if it is the one in use. Who has it twice gives it back twice. */
     synchronized boolean release(long stamp) {
         if (stamp == NONE || stamp != current) {
             return false;
+        }
+        holds -= 1;
+        if (holds > 0) {
+            return true;
         }
         current = NONE;
         state = State.RELEASED;

@@ -1,101 +1,25 @@
 package dev.forebay.spark;
 
 import dev.forebay.Scan;
-import java.util.ArrayList;
-import java.util.List;
-import org.apache.spark.TaskContext;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.errors.QueryExecutionErrors;
 import org.apache.spark.sql.execution.streaming.state.KeyStateEncoderSpec;
 import org.apache.spark.sql.execution.streaming.state.StateStoreCheckpointInfo;
-import org.apache.spark.sql.execution.streaming.state.StateStoreErrors;
-import org.apache.spark.sql.execution.streaming.state.StateStoreId;
-import org.apache.spark.sql.execution.streaming.state.StateStoreIterator;
 import org.apache.spark.sql.execution.streaming.state.StateStoreMetrics;
-import org.apache.spark.sql.execution.streaming.state.UnsafeRowPair;
 import org.apache.spark.sql.types.StructType;
-import org.apache.spark.util.TaskCompletionListener;
-import org.apache.spark.util.TaskFailureListener;
-import org.slf4j.Logger;
-import org.slf4j.LoggerFactory;
 import scala.Option;
-import scala.collection.Iterator;
 
-/**
- * A version that a task reads, and maybe changes: one that was opened, and is committed, given up or released once. Rows
- * that come in belong to the caller, and are encoded at once.
- */
-abstract class StoreBase {
-    private static final Logger LOG = LoggerFactory.getLogger(StoreBase.class);
-
-    /** What a store is opened for. */
-    enum Access {
-        READ,
-        WRITE
-    }
-
-    private enum State {
-        UPDATING,
-        COMMITTED,
-        ABORTED,
-        RELEASED
-    }
-
-    private final ProviderBase provider;
-    private final long version;
-    private final long stamp;
+/** A version that a task reads, and maybe changes: then it is committed, or given up. */
+abstract class StoreBase extends ReadBase {
     private final Metrics operations = Metrics.make();
-    private volatile Access access;
-    private volatile State state = State.UPDATING;
-    private boolean isValidated;
     private boolean isChanged;
-    private long gets;
     private long puts;
-    private long getNanoseconds;
     private long putNanoseconds;
     private VersionedState.Committed committed;
     private Metrics.Told told;
 
     StoreBase(ProviderBase provider, long version, long stamp, Access access) {
-        this.provider = provider;
-        this.version = version;
-        this.stamp = stamp;
-        this.access = access;
-        TaskContext task = TaskContext.get();
-        if (task != null) {
-            TaskCompletionListener completed = context -> endWithTask();
-            TaskFailureListener failed = (context, error) -> {
-                if (!hasCommitted() && state == State.UPDATING) {
-                    abort();
-                }
-            };
-            task.addTaskCompletionListener(completed);
-            task.addTaskFailureListener(failed);
-        }
-    }
-
-    private void endWithTask() {
-        try {
-            if (state == State.UPDATING) {
-                if (access == Access.READ) {
-                    release();
-                } else {
-                    abort();
-                }
-            }
-        } catch (RuntimeException error) {
-            LOG.warn("The state store {} could not be given up with its task", provider.id(), error);
-        } finally {
-            provider.stamps().release(stamp);
-        }
-    }
-
-    public StateStoreId id() {
-        return provider.id();
-    }
-
-    public long version() {
-        return version;
+        super(provider, version, stamp, access);
     }
 
     interface Load {
@@ -110,41 +34,6 @@ abstract class StoreBase {
         updating("update");
         load.run();
         access = Access.WRITE;
-    }
-
-    private StateDatabase database() {
-        return provider.state().database();
-    }
-
-    private void updating(String operation) {
-        provider.stamps().verify(stamp);
-        if (state != State.UPDATING) {
-            throw outOfOrder("Cannot " + operation + " after " + state);
-        }
-    }
-
-    private static RuntimeException outOfOrder(String text) {
-        return Raise.it(Minor.outOfOrder(text));
-    }
-
-    private static void require(boolean isSo, String text) {
-        if (!isSo) {
-            throw new IllegalArgumentException("requirement failed: " + text);
-        }
-    }
-
-    private static void verify(boolean isSo, String text) {
-        if (!isSo) {
-            throw new IllegalStateException(text);
-        }
-    }
-
-    /** A family that may be used, and how its rows are encoded. */
-    private record Place(Family family, Coder coder) {}
-
-    private Place place(String operation, String name) {
-        provider.checkFamily(operation, name);
-        return new Place(database().family(name), provider.coder(name));
     }
 
     public void createColFamilyIfAbsent(
@@ -171,77 +60,10 @@ abstract class StoreBase {
             return false;
         }
         provider.state().forceSnapshot();
-        Scan scan = database().scan(family);
-        try {
-            while (scan.advance()) {
-                change(family, scan.key(), null, Change.DELETE);
-            }
-        } finally {
-            database().close(scan);
-        }
+        removeAll(family, database().scan(family));
         database().dropFamily(family);
         provider.removeCoder(name);
         return true;
-    }
-
-    public UnsafeRow get(UnsafeRow key, String name) {
-        updating("update");
-        verify(key != null, "Key cannot be null");
-        Place place = place("get", name);
-        long begin = System.nanoTime();
-        byte[] value = database().get(place.family(), place.coder().key(key));
-        getNanoseconds += System.nanoTime() - begin;
-        gets += 1;
-        UnsafeRow row = place.coder().values().decodeValue(value);
-        validate(key, row);
-        return row;
-    }
-
-    /** The first row that is read is looked at: whether it is of the schema that the query has. */
-    private boolean validate(UnsafeRow key, UnsafeRow value) {
-        if (!isValidated && value != null && !provider.hasFamilies()) {
-            Minor.validate(key, provider.keySchema(), value, provider.valueSchema(), provider.id(), provider.conf());
-            isValidated = true;
-        }
-        return true;
-    }
-
-    public Iterator<UnsafeRow> valuesIterator(UnsafeRow key, String name) {
-        updating("update");
-        verify(key != null, "Key cannot be null");
-        Place place = place("valuesIterator", name);
-        verify(place.coder().values().supportsMultipleValuesPerKey(),
-                "valuesIterator requires a encoder that supports multiple values for a single key.");
-        byte[] values = database().get(place.family(), place.coder().key(key));
-        gets += 1;
-        return place.coder().values().decodeValues(values);
-    }
-
-    /** The rows of keys, in their order. */
-    public Iterator<UnsafeRow> multiGet(UnsafeRow[] keys, String name) {
-        updating("update");
-        Place place = place("multiGet", name);
-        List<byte[]> encoded = new ArrayList<>();
-        for (UnsafeRow key : keys) {
-            verify(key != null, "Key cannot be null");
-            encoded.add(place.coder().key(key));
-        }
-        gets += keys.length;
-        List<byte[]> values = database().getMany(place.family(), encoded);
-        return scala.jdk.javaapi.CollectionConverters.asScala(
-                values.stream().map(value -> copy(place.coder().values().decodeValue(value))).iterator());
-    }
-
-    private static UnsafeRow copy(UnsafeRow row) {
-        return row == null ? null : row.copy();
-    }
-
-    public boolean keyExists(UnsafeRow key, String name) {
-        updating("update");
-        verify(key != null, "Key cannot be null");
-        Place place = place("keyExists", name);
-        gets += 1;
-        return database().get(place.family(), place.coder().key(key)) != null;
     }
 
     private enum Change {
@@ -305,6 +127,28 @@ abstract class StoreBase {
         change(place.family(), place.coder().key(key), null, Change.DELETE);
     }
 
+    /** Removes keys from one on, up to another one, which is not among them. */
+    public void deleteRange(UnsafeRow from, UnsafeRow to, String name) {
+        updating("update");
+        verify(from != null, "Begin key cannot be null");
+        verify(to != null, "End key cannot be null");
+        Place place = place("deleteRange", name);
+        verify(place.coder().order() == Family.Order.KEY,
+                "deleteRange requires a RangeKeyScanStateEncoderSpec for ordered key encoding");
+        removeAll(place.family(), range(place, Option.apply(from), Option.apply(to)));
+    }
+
+    /** Removes what a scan shows, key by key: so changelogs of every version can tell it. */
+    private void removeAll(Family family, Scan scan) {
+        try {
+            while (scan.advance()) {
+                change(family, scan.key(), null, Change.DELETE);
+            }
+        } finally {
+            database().close(scan);
+        }
+    }
+
     public void merge(UnsafeRow key, UnsafeRow value, String name) {
         updating("update");
         Place place = place("merge", name);
@@ -322,48 +166,6 @@ abstract class StoreBase {
         change(place.family(), place.coder().key(key), place.coder().list(values), Change.MERGE);
     }
 
-    public StateStoreIterator<UnsafeRowPair> iterator(String name) {
-        updating("update");
-        Place place = place("iterator", name);
-        return Rows.of(database(), database().scan(place.family()), place.coder(), Rows.Lists.FIRST,
-                pair -> validate(pair.key(), pair.value()));
-    }
-
-    public StateStoreIterator<UnsafeRowPair> iteratorWithMultiValues(String name) {
-        updating("update");
-        Place place = place("iteratorWithMultiValues", name);
-        return rows(place, database().scan(place.family()), Rows.Lists.EACH);
-    }
-
-    public StateStoreIterator<UnsafeRowPair> prefixScan(UnsafeRow prefix, String name) {
-        return prefixScan(prefix, name, "prefixScan", Rows.Lists.FIRST);
-    }
-
-    public StateStoreIterator<UnsafeRowPair> prefixScanWithMultiValues(UnsafeRow prefix, String name) {
-        return prefixScan(prefix, name, "prefixScanWithMultiValues", Rows.Lists.EACH);
-    }
-
-    private StateStoreIterator<UnsafeRowPair> prefixScan(UnsafeRow prefix, String name, String operation, Rows.Lists lists) {
-        updating("update");
-        Place place = place(operation, name);
-        require(place.coder().keys().supportPrefixKeyScan(), "Prefix scan requires setting prefix key!");
-        byte[] encoded = place.coder().keys().encodePrefixKey(prefix);
-        return rows(place, database().prefix(place.family(), encoded), lists);
-    }
-
-    private StateStoreIterator<UnsafeRowPair> rows(Place place, Scan scan, Rows.Lists lists) {
-        if (lists == Rows.Lists.EACH) {
-            verify(place.coder().values().supportsMultipleValuesPerKey(),
-                    "Multi-value iterator operation requires an encoder which supports multiple values for a single key");
-        }
-        return Rows.of(database(), scan, place.coder(), lists, pair -> true);
-    }
-
-    public scala.collection.immutable.Set<String> allColumnFamilyNames() {
-        List<String> names = database().families().stream().map(family -> family.shape.name()).toList();
-        return scala.jdk.javaapi.CollectionConverters.asScala(names).toSet();
-    }
-
     public synchronized long commit() {
         if (state != State.UPDATING) {
             throw outOfOrder("Expected possible states (UPDATING) but found " + state);
@@ -375,7 +177,7 @@ abstract class StoreBase {
             countOperations();
             told = provider.state().told(operations);
             state = State.COMMITTED;
-            provider.stamps().release(stamp);
+            releaseStamp();
             Minor.reportCommit(committed.version(), provider.id(), provider.conf(), provider.hadoopConf());
             return committed.version();
         } catch (Throwable error) {
@@ -405,10 +207,10 @@ abstract class StoreBase {
         if (access != Access.READ) {
             throw new UnsupportedOperationException("only a store that is read is released: commit it, or give it up");
         }
-        if (state == State.RELEASED) {
+        if (state != State.UPDATING) {
             return;
         }
-        updating("release");
+        provider.stamps().verify(stamp);
         state = State.RELEASED;
         end();
     }
@@ -418,11 +220,11 @@ abstract class StoreBase {
             if (access == Access.WRITE || isChanged) {
                 provider.state().giveUp();
             }
-            if (database() != null) {
+            if (database() != null && provider.stamps().isHeldOnce()) {
                 database().closeScans();
             }
         } finally {
-            provider.stamps().release(stamp);
+            releaseStamp();
         }
     }
 

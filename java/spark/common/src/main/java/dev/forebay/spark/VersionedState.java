@@ -7,14 +7,11 @@ import dev.forebay.spark.Metrics.Name;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.EnumMap;
 import java.util.HashSet;
 import java.util.List;
-import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.UUID;
-import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.function.LongConsumer;
 import org.apache.spark.sql.execution.streaming.state.LineageItem;
 import org.apache.spark.sql.execution.streaming.state.StateStoreChangelogWriter;
@@ -26,7 +23,7 @@ import org.slf4j.LoggerFactory;
  * in a changelog where checkpoints are. From time to time all of it is copied there, behind the task's back.
  *
  * <p>What is loaded is a version as it was committed, and what the task with the stamp wrote since; after an error, nothing.
- * A task and maintenance use it at once: what both touch is under {@link #uploading}, or made for several threads.
+ * A task and maintenance use it at once: what both touch is in {@link Uploads}, or made for several threads.
  */
 final class VersionedState {
     private static final Logger LOG = LoggerFactory.getLogger(VersionedState.class);
@@ -44,11 +41,9 @@ final class VersionedState {
 
     private final Plan plan;
     private final History history;
-    private final Snapshots snapshots;
-    private final Cleaner cleaner;
+    private final Opener opener;
+    private final Uploads uploads;
     private final Lineage lineage = new Lineage();
-    private final ConcurrentLinkedQueue<LocalSnapshot> waiting = new ConcurrentLinkedQueue<>();
-    private final Object uploading = new Object();
     private final LongConsumer uploaded;
     final Metrics loads = Metrics.make();
     private final Metrics commits = Metrics.make();
@@ -66,17 +61,19 @@ final class VersionedState {
     /** Snapshots that were there beyond the version that was loaded: of a history that was given up. */
     private final Set<Naming.Version> stale = new HashSet<>();
     private volatile long versionMax = NOTHING;
-    private volatile long lastUploaded = NOTHING;
-    private volatile Snapshots.Upload lastUpload = Snapshots.Upload.NONE;
-    private long directories;
 
     VersionedState(Plan plan, LongConsumer uploaded) {
         this.plan = plan;
         this.uploaded = uploaded;
         this.history = new History(plan.remote(), plan.naming());
         long grace = plan.settings().graceMilliseconds();
-        this.snapshots = new Snapshots(plan.remote(), plan.naming(), grace);
-        this.cleaner = new Cleaner(plan.remote(), plan.naming(), snapshots, grace);
+        Snapshots snapshots = new Snapshots(plan.remote(), plan.naming(), grace);
+        Cleaner cleaner = new Cleaner(plan.remote(), plan.naming(), snapshots, grace);
+        this.opener = new Opener(plan, snapshots, loads);
+        this.uploads = new Uploads(snapshots, cleaner, plan.retention(), version -> {
+            lineage.truncate(version);
+            uploaded.accept(version.number());
+        });
     }
 
     History history() {
@@ -143,7 +140,7 @@ final class VersionedState {
             try {
                 follow(way);
                 break;
-            } catch (IOException | ForebayException | UncheckedCause error) {
+            } catch (IOException | ForebayException | Opener.Cause error) {
                 LOG.warn("Version {} of the state in {} cannot be made of {}; what stands before it is tried", version,
                         plan.naming().root(), way.snapshot().map(Naming.Version::toString).orElse("nothing"), error);
                 first = first == null ? error : first;
@@ -151,7 +148,7 @@ final class VersionedState {
             }
         }
         if (database == null) {
-            throw Raise.it(first instanceof UncheckedCause ? first.getCause() : first);
+            throw Raise.it(first instanceof Opener.Cause ? first.getCause() : first);
         }
         loaded = version;
         // What came without ids has no lineage: the next commit begins one.
@@ -167,27 +164,10 @@ final class VersionedState {
         versionMax = Math.max(versionMax, version);
     }
 
-    /** Some error of Spark's on the way, such as that a file is not there. */
-    private static final class UncheckedCause extends RuntimeException {
-        private static final long serialVersionUID = 1;
-
-        UncheckedCause(Throwable cause) {
-            super(cause.getMessage(), cause);
-        }
-    }
-
     private List<Naming.Version> noteStale(long version) {
         if (!plan.shape().hasIds() && version < versionMax) {
-            // A history is given up: none of its snapshots may come after those of the next one.
-            synchronized (uploading) {
-                waiting.removeIf(local -> {
-                    boolean isStale = local.version().number() > version;
-                    if (isStale) {
-                        local.remove();
-                    }
-                    return isStale;
-                });
-            }
+            // None of its snapshots may come after those of the next history.
+            uploads.giveUp(version);
         }
         List<Naming.Version> there = history.snapshots();
         there.stream().filter(snapshot -> snapshot.id().isEmpty() && snapshot.number() > version).forEach(stale::add);
@@ -215,7 +195,7 @@ final class VersionedState {
             follow(new History.Way(Optional.of(snapshot), changelogs, items));
         } catch (Throwable error) {
             giveUp();
-            throw error instanceof UncheckedCause cause ? Raise.it(cause.getCause()) : Raise.it(error);
+            throw error instanceof Opener.Cause cause ? Raise.it(cause.getCause()) : Raise.it(error);
         }
         loaded = last.number();
         loadedId = last.id();
@@ -224,47 +204,16 @@ final class VersionedState {
 
     private void follow(History.Way way) throws IOException {
         Path earlier = directory;
-        Incarnation before = incarnation;
-        Path next = plan.local().resolve("database-" + directories++);
-        Incarnation life = new Incarnation();
-        Manifest manifest = null;
-        if (way.snapshot().isPresent()) {
-            manifest = snapshots.read(way.snapshot().get());
-            snapshots.download(manifest, next, earlier == null ? next : earlier, before);
-            life.rebase(way.snapshot().get(), manifest);
-        }
-        directory = next;
-        incarnation = life;
-        database = new StateDatabase(next, plan.settings(), plan.pool());
-        if (manifest != null) {
-            database.restore(manifest.families(), manifest.idMax(), manifest.keys(), manifest.internalKeys());
-        }
-        database.createDefault(plan.shape().defaultName(), plan.shape().order(), plan.shape().values());
+        Opener.Opened opened = opener.open(way, earlier, incarnation);
+        database = opened.database();
+        directory = opened.directory();
+        incarnation = opened.incarnation();
         isSnapshotForced = false;
         lastSnapshot = way.begin();
-        replay(way.changelogs());
         lineage.reset(way.lineage());
         way.snapshot().ifPresent(snapshot -> uploaded.accept(snapshot.number()));
         if (earlier != null) {
             Directories.remove(earlier);
-        }
-    }
-
-    private void replay(List<Naming.Version> changelogs) {
-        long begin = System.currentTimeMillis();
-        for (Naming.Version version : changelogs) {
-            try {
-                Replay.into(database, plan.remote().changelogReader(plan.naming().changelog(version)), plan.shape());
-            } catch (ForebayException error) {
-                throw error;
-            } catch (Exception error) {
-                throw new UncheckedCause(error);
-            }
-        }
-        database.flush();
-        if (!changelogs.isEmpty()) {
-            loads.set(Name.REPLAY_MILLISECONDS, Math.max(1, System.currentTimeMillis() - begin));
-            loads.set(Name.REPLAYED_FILES, changelogs.size());
         }
     }
 
@@ -314,7 +263,7 @@ final class VersionedState {
                 plan.remote().delete(plan.naming().snapshot(next));
             }
             if (isForced) {
-                upload(local);
+                uploads.upload(local);
             }
             long changelogBegin = System.currentTimeMillis();
             if (changelog != null) {
@@ -328,7 +277,7 @@ final class VersionedState {
                 local.remove();
                 isSnapshotForced = false;
             } else if (local != null) {
-                waiting.add(local);
+                uploads.await(local);
             }
             local = null;
         } catch (Throwable error) {
@@ -348,22 +297,13 @@ final class VersionedState {
 
     private LocalSnapshot snapshot(Naming.Version version) {
         long begin = System.currentTimeMillis();
-        Path place = plan.local().resolve("snapshot-" + version.number() + "-" + directories++);
+        Path place = opener.directory("snapshot-" + version.number());
         Checkpoint checkpoint = database.checkpoint(place);
         List<Family.Shape> shapes = database.families().stream().map(family -> family.shape).toList();
         lastSnapshot = version.number();
         commits.set(Name.CHECKPOINT_MILLISECONDS, System.currentTimeMillis() - begin);
         return new LocalSnapshot(version, place, checkpoint, shapes, database.idMax(), database.keys(),
                 database.internalKeys(), incarnation);
-    }
-
-    private void upload(LocalSnapshot local) throws IOException {
-        synchronized (uploading) {
-            lastUpload = snapshots.upload(local);
-            lastUploaded = Math.max(lastUploaded, local.version().number());
-        }
-        lineage.truncate(local.version());
-        uploaded.accept(local.version().number());
     }
 
     /** Forgets what is loaded: after an error, or as the task gives up. */
@@ -384,50 +324,12 @@ final class VersionedState {
 
     /** Uploads the newest snapshot that waits, and deletes versions that are too old. */
     void maintain() throws IOException {
-        synchronized (uploading) {
-            LocalSnapshot newest = null;
-            for (LocalSnapshot local = waiting.poll(); local != null; local = waiting.poll()) {
-                if (newest != null) {
-                    newest.remove();
-                }
-                newest = local;
-            }
-            if (newest != null) {
-                try {
-                    upload(newest);
-                } finally {
-                    newest.remove();
-                }
-            }
-            Retention retention = plan.retention();
-            cleaner.clean(versionMax, retention.versions(), retention.deletedMax(), retention.deletedMin());
-        }
+        uploads.maintain(versionMax);
     }
 
     /** The numbers of the last commit. */
     Metrics.Told told(Metrics operations) {
-        Map<Name, Long> numbers = new EnumMap<>(Name.class);
-        for (Name name : Name.values()) {
-            numbers.put(name, 0L);
-        }
-        loads.addTo(numbers);
-        commits.addTo(numbers);
-        operations.addTo(numbers);
-        Snapshots.Upload upload = lastUpload;
-        numbers.put(Name.BYTES_COPIED, upload.bytesCopied());
-        numbers.put(Name.FILES_COPIED, upload.filesCopied());
-        numbers.put(Name.FILES_REUSED, upload.filesReused());
-        numbers.put(Name.INTERNAL_KEYS, database.internalKeys());
-        numbers.put(Name.FAMILIES, database.families().stream().filter(family -> !family.shape.internal()).count());
-        numbers.put(Name.INTERNAL_FAMILIES, database.families().stream().filter(family -> family.shape.internal()).count());
-        Map<String, Number> stats = database.stats();
-        numbers.put(Name.FILE_BYTES, number(stats, "disk_bytes"));
-        numbers.put(Name.STALL_MILLISECONDS, (long) (1000 * stats.getOrDefault("stall_seconds", 0).doubleValue()));
-        return new Metrics.Told(database.keys(), number(stats, "memory.total"), numbers, lastUploaded);
-    }
-
-    private static long number(Map<String, Number> stats, String name) {
-        return stats.getOrDefault(name, 0).longValue();
+        return Metrics.Told.of(database, uploads, List.of(loads, commits, operations));
     }
 
     private void closeDatabase() {
@@ -441,15 +343,13 @@ final class VersionedState {
     /** Closes all, and removes what is on this executor. */
     void close() {
         giveUp();
-        synchronized (uploading) {
-            try {
-                closeDatabase();
-            } catch (ForebayException error) {
-                LOG.warn("The local database of the state in {} did not close as it should", plan.naming().root(), error);
-            }
-            waiting.clear();
-            Directories.remove(plan.local());
-            plan.remote().close();
+        uploads.clear();
+        try {
+            closeDatabase();
+        } catch (ForebayException error) {
+            LOG.warn("The local database of the state in {} did not close as it should", plan.naming().root(), error);
         }
+        Directories.remove(plan.local());
+        plan.remote().close();
     }
 }

@@ -49,6 +49,11 @@ final class Minor {
         return SparkFiles.of(root, conf.compressionCodec(), configuration);
     }
 
+    /** How many versions maintenance deletes at a time, or -1. */
+    static int deletedMax(StateStoreConf conf) {
+        return conf.maxVersionsToDeletePerMaintenance();
+    }
+
     static java.nio.file.Path localDirectory(String name) {
         return Utils.createExecutorLocalTempDir(sparkConf(), name).toPath();
     }

@@ -1,0 +1,45 @@
+package dev.forebay.spark;
+
+import dev.forebay.Checkpoint.CheckpointFile;
+import java.util.Map;
+import java.util.Optional;
+import java.util.concurrent.ConcurrentHashMap;
+
+/**
+ * A life of the local database: from the snapshot that it was made of, on. In one life a file's name is never used
+ * again, so the content that a name had is known for good. The next life begins with the same numbers for names.
+ */
+final class Incarnation {
+    private final Map<String, Manifest.Shared> contents = new ConcurrentHashMap<>();
+    private volatile Optional<Naming.Version> base = Optional.empty();
+
+    /** The newest snapshot with other stores' eyes: what is uploaded next shares files with it. */
+    Optional<Naming.Version> base() {
+        return base;
+    }
+
+    /** Its snapshot is where it belongs, and these are its files. */
+    void rebase(Naming.Version version, Manifest manifest) {
+        manifest.shared().forEach(file -> contents.put(file.name(), file));
+        base = Optional.of(version);
+    }
+
+    /** Its snapshots are gone: all files are uploaded anew. */
+    void forget() {
+        contents.clear();
+        base = Optional.empty();
+    }
+
+    /** The file as some snapshot has it. */
+    Optional<Manifest.Shared> known(CheckpointFile file) {
+        Manifest.Shared known = contents.get(file.name());
+        boolean isSame = known != null && known.digest() != null && file.digest().isPresent()
+                && known.digest() == file.digest().getAsLong() && known.bytes() == file.bytes();
+        return isSame ? Optional.of(known) : Optional.empty();
+    }
+
+    /** What is known of the content of a local file. */
+    Optional<Manifest.Shared> known(String name) {
+        return Optional.ofNullable(contents.get(name));
+    }
+}

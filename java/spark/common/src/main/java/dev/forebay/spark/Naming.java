@@ -1,0 +1,64 @@
+package dev.forebay.spark;
+
+import java.util.Optional;
+import org.apache.hadoop.fs.Path;
+
+/** How files are named where a store's checkpoints are: by version, and with checkpoint format 2 by their own id, too. */
+final class Naming {
+    /** Changes of one version, in Spark's format. */
+    static final String CHANGELOG = ".changelog";
+    /** All of a version: which files it is made of. */
+    static final String SNAPSHOT = ".forebay";
+    /** The folder of those files. */
+    static final String FILES = "forebay-files";
+
+    /** A version, and the id that its commit has in checkpoint format 2. */
+    record Version(long number, Optional<String> id) {
+        @Override
+        public String toString() {
+            return number + id.map(known -> "_" + known).orElse("");
+        }
+    }
+
+    private final Path root;
+
+    Naming(Path root) {
+        this.root = root;
+    }
+
+    Path root() {
+        return root;
+    }
+
+    Path changelog(Version version) {
+        return new Path(root, version + CHANGELOG);
+    }
+
+    Path snapshot(Version version) {
+        return new Path(root, version + SNAPSHOT);
+    }
+
+    Path files() {
+        return new Path(root, FILES);
+    }
+
+    Path file(String content) {
+        return new Path(files(), content);
+    }
+
+    /** The version in a file's name, if it is a file of that kind. */
+    static Optional<Version> version(Path path, String kind) {
+        String name = path.getName();
+        if (!name.endsWith(kind)) {
+            return Optional.empty();
+        }
+        String stem = name.substring(0, name.length() - kind.length());
+        int split = stem.indexOf('_');
+        String number = split < 0 ? stem : stem.substring(0, split);
+        if (number.isEmpty() || !number.chars().allMatch(digit -> digit >= '0' && digit <= '9')) {
+            return Optional.empty();
+        }
+        Optional<String> id = split < 0 ? Optional.empty() : Optional.of(stem.substring(split + 1));
+        return Optional.of(new Version(Long.parseLong(number), id));
+    }
+}

@@ -1,0 +1,280 @@
+package dev.forebay.spark;
+
+import dev.forebay.Checkpoint;
+import dev.forebay.Database;
+import dev.forebay.Direction;
+import dev.forebay.Durability;
+import dev.forebay.Options;
+import dev.forebay.Pool;
+import dev.forebay.Scan;
+import dev.forebay.TableOptions;
+import dev.forebay.WriteBatch;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+
+/**
+ * The database of one store, in a directory of this executor. It has no log: changelogs are the log. One thread at a time
+ * uses it.
+ *
+ * <p>It holds one version and what was written since. What was read stays as it is while more is written.
+ */
+final class StateDatabase implements AutoCloseable {
+    private static final int KEY_BYTES_MAX = 64 << 10;
+    private static final int VALUE_BYTES_MAX = 256 << 20;
+    /** So many bytes wait for one call. */
+    private static final long PENDING_BYTES_MAX = 2 << 20;
+
+    private final Database database;
+    private final Settings settings;
+    private final Map<String, Family> families = new LinkedHashMap<>();
+    private final Map<Short, Family> familiesById = new HashMap<>();
+    private final Map<Family, Pending> pending = new HashMap<>();
+    private final List<Scan> scans = new ArrayList<>();
+    private final WriteBatch batch = new WriteBatch();
+    private short idMax;
+    private long keys;
+    private long internalKeys;
+
+    /** Opens what is in a directory, or makes it there. */
+    StateDatabase(Path directory, Settings settings, Pool pool) {
+        this.settings = settings;
+        Options options = new Options().set("log", "false").pool(pool);
+        this.database = Database.open(directory, options);
+    }
+
+    /** Takes over what a snapshot says of its families and keys. */
+    void restore(Collection<Family.Shape> shapes, int idMax, long keys, long internalKeys) {
+        for (Family.Shape shape : shapes) {
+            add(new Family(shape, database.table(shape.table())));
+        }
+        this.idMax = (short) idMax;
+        this.keys = keys;
+        this.internalKeys = internalKeys;
+        if (settings.countsKeys() && keys < 0) {
+            count();
+        }
+    }
+
+    private void count() {
+        keys = 0;
+        internalKeys = 0;
+        for (Family family : families.values()) {
+            if (family.shape.internal()) {
+                internalKeys += family.table.count();
+            } else {
+                keys += family.table.count();
+            }
+        }
+    }
+
+    private void add(Family family) {
+        families.put(family.shape.name(), family);
+        familiesById.put(family.shape.id(), family);
+        pending.put(family, new Pending(family));
+    }
+
+    /** Makes the first family, which has number 0. */
+    void createDefault(String name, Family.Order order, Family.Values values) {
+        if (!families.containsKey(name)) {
+            create(new Family.Shape(name, (short) 0, false, order, values));
+        }
+    }
+
+    /** Makes a family. Returns whether there was none of that name. */
+    boolean createFamily(String name, boolean internal, Family.Order order, Family.Values values) {
+        if (families.containsKey(name)) {
+            return false;
+        }
+        if (idMax == Short.MAX_VALUE) {
+            throw new IllegalStateException("a store has had " + Short.MAX_VALUE + " column families: start another query");
+        }
+        idMax += 1;
+        create(new Family.Shape(name, idMax, internal, order, values));
+        return true;
+    }
+
+    private void create(Family.Shape shape) {
+        String layout = shape.order() == Family.Order.HASH ? settings.layout() : settings.orderedLayout();
+        TableOptions options = TableOptions.layout(layout);
+        if (shape.values() == Family.Values.LIST) {
+            options.set("merge_rule", "append:" + (char) Family.DELIMITER);
+        }
+        add(new Family(shape, database.table(shape.table(), options)));
+    }
+
+    /** Drops a family that {@link #scan} has shown to be empty, or whose keys were removed. */
+    void dropFamily(Family family) {
+        flush();
+        pending.remove(family);
+        families.remove(family.shape.name());
+        familiesById.remove(family.shape.id());
+        database.dropTable(family.shape.table());
+    }
+
+    /** The family of a name, or null. */
+    Family family(String name) {
+        return families.get(name);
+    }
+
+    /** The family of a number, or null. */
+    Family family(short id) {
+        return familiesById.get(id);
+    }
+
+    Collection<Family> families() {
+        return families.values();
+    }
+
+    int idMax() {
+        return idMax;
+    }
+
+    long keys() {
+        return settings.countsKeys() ? keys : -1;
+    }
+
+    long internalKeys() {
+        return settings.countsKeys() ? internalKeys : -1;
+    }
+
+    /** The value of a key, or null. */
+    byte[] get(Family family, byte[] key) {
+        Pending waiting = pending.get(family);
+        switch (waiting.lookup(key)) {
+            case ABSENT:
+                return null;
+            case PRESENT:
+                return waiting.found;
+            case MERGED:
+                flush();
+                break;
+            default:
+        }
+        byte[] value = family.table.get(key);
+        waiting.read(key, value != null);
+        flushLong(waiting);
+        return value;
+    }
+
+    /** The values of keys, in their order; null for one that is not there. */
+    List<byte[]> getMany(Family family, List<byte[]> keys) {
+        flush();
+        return family.table.getMany(keys);
+    }
+
+    void put(Family family, byte[] key, byte[] value) {
+        check(family, key, value);
+        Pending waiting = pending.get(family);
+        waiting.put(key, value);
+        flushLong(waiting);
+    }
+
+    void merge(Family family, byte[] key, byte[] operand) {
+        check(family, key, operand);
+        Pending waiting = pending.get(family);
+        waiting.merge(key, operand);
+        flushLong(waiting);
+    }
+
+    void delete(Family family, byte[] key) {
+        check(family, key, null);
+        Pending waiting = pending.get(family);
+        waiting.delete(key);
+        flushLong(waiting);
+    }
+
+    private static void check(Family family, byte[] key, byte[] value) {
+        if (key.length > KEY_BYTES_MAX) {
+            throw new IllegalArgumentException("a key of column family " + family.shape.name() + " has " + key.length
+                    + " bytes: state in Forebay has keys of up to " + KEY_BYTES_MAX + " bytes, so group by less");
+        }
+        if (value != null && value.length > VALUE_BYTES_MAX) {
+            throw new IllegalArgumentException("a value of column family " + family.shape.name() + " has "
+                    + value.length + " bytes: state in Forebay has values of up to " + VALUE_BYTES_MAX + " bytes");
+        }
+    }
+
+    private void flushLong(Pending waiting) {
+        if (waiting.bytes() > PENDING_BYTES_MAX) {
+            flush();
+        }
+    }
+
+    /** Writes what waits. */
+    void flush() {
+        pending.forEach((family, waiting) -> {
+            if (!waiting.isEmpty()) {
+                if (settings.countsKeys()) {
+                    long growth = waiting.growth();
+                    if (family.shape.internal()) {
+                        internalKeys += growth;
+                    } else {
+                        keys += growth;
+                    }
+                }
+                waiting.addTo(batch);
+            }
+        });
+        if (batch.size() > 0) {
+            database.write(batch, Durability.MEMORY);
+        }
+        pending.values().forEach(Pending::clear);
+    }
+
+    /** All entries of a family. */
+    Scan scan(Family family) {
+        flush();
+        return open(family.table.scan());
+    }
+
+    /** Entries whose keys begin so, in the order of keys. */
+    Scan prefix(Family family, byte[] prefix) {
+        flush();
+        return open(family.table.prefix(prefix));
+    }
+
+    /** Entries from a key on, up to another one, which is not among them; null is no bound. */
+    Scan range(Family family, byte[] from, byte[] to) {
+        flush();
+        return open(family.table.range(from, to, Direction.FORWARD));
+    }
+
+    private Scan open(Scan scan) {
+        scans.add(scan);
+        return scan;
+    }
+
+    /** Closes a scan, at its end or before. */
+    void close(Scan scan) {
+        scan.close();
+        scans.remove(scan);
+    }
+
+    /** Closes scans that were forgotten. */
+    void closeScans() {
+        scans.forEach(Scan::close);
+        scans.clear();
+    }
+
+    /** Makes a copy of what is there, mostly of links. */
+    Checkpoint checkpoint(Path directory) {
+        flush();
+        return database.checkpoint(directory);
+    }
+
+    /** Counters and gauges. */
+    Map<String, Number> stats() {
+        return database.stats();
+    }
+
+    @Override
+    public void close() {
+        closeScans();
+        database.close();
+    }
+}

@@ -1,0 +1,83 @@
+package dev.forebay.spark;
+
+import java.io.IOException;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.function.Consumer;
+
+/**
+ * Snapshots of one store on their way to where checkpoints are, and versions that go from there. A task and maintenance
+ * use it at once: one uploads or deletes at a time.
+ */
+final class Uploads {
+    private final Snapshots snapshots;
+    private final Cleaner cleaner;
+    private final VersionedState.Retention retention;
+    private final Consumer<Naming.Version> uploaded;
+    private final ConcurrentLinkedQueue<LocalSnapshot> waiting = new ConcurrentLinkedQueue<>();
+    private volatile Snapshots.Upload last = Snapshots.Upload.NONE;
+    private volatile long versionMax = -1;
+
+    Uploads(Snapshots snapshots, Cleaner cleaner, VersionedState.Retention retention, Consumer<Naming.Version> uploaded) {
+        this.snapshots = snapshots;
+        this.cleaner = cleaner;
+        this.retention = retention;
+        this.uploaded = uploaded;
+    }
+
+    /** What the last one took. */
+    Snapshots.Upload last() {
+        return last;
+    }
+
+    /** The newest version of which there was a snapshot, or -1. */
+    long versionMax() {
+        return versionMax;
+    }
+
+    /** Uploads it at once. */
+    synchronized void upload(LocalSnapshot local) throws IOException {
+        last = snapshots.upload(local);
+        versionMax = Math.max(versionMax, local.version().number());
+        uploaded.accept(local.version());
+    }
+
+    /** Uploads it with the next maintenance, unless there is a newer one then. */
+    void await(LocalSnapshot local) {
+        waiting.add(local);
+    }
+
+    /** A history is given up: of what is behind a version nothing is uploaded from here on. */
+    synchronized void giveUp(long version) {
+        waiting.removeIf(local -> {
+            boolean isStale = local.version().number() > version;
+            if (isStale) {
+                local.remove();
+            }
+            return isStale;
+        });
+    }
+
+    /** Uploads the newest snapshot that waits, and deletes versions that are too old. */
+    synchronized void maintain(long versionMax) throws IOException {
+        LocalSnapshot newest = null;
+        for (LocalSnapshot local = waiting.poll(); local != null; local = waiting.poll()) {
+            if (newest != null) {
+                newest.remove();
+            }
+            newest = local;
+        }
+        if (newest != null) {
+            try {
+                upload(newest);
+            } finally {
+                newest.remove();
+            }
+        }
+        cleaner.clean(versionMax, retention.versions(), retention.deletedMax(), retention.deletedMin());
+    }
+
+    /** Once it returns nothing is under way, and nothing waits. */
+    synchronized void clear() {
+        waiting.clear();
+    }
+}

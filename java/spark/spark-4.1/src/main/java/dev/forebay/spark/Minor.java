@@ -1,0 +1,143 @@
+package dev.forebay.spark;
+
+import java.util.UUID;
+import java.util.function.LongSupplier;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.SparkConf;
+import org.apache.spark.SparkEnv;
+import org.apache.spark.memory.MemoryMode;
+import org.apache.spark.memory.UnifiedMemoryManager;
+import org.apache.spark.memory.UnmanagedMemoryConsumer;
+import org.apache.spark.memory.UnmanagedMemoryConsumerId;
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
+import org.apache.spark.sql.errors.QueryExecutionErrors;
+import org.apache.spark.sql.execution.streaming.state.RocksDBDataEncoder;
+import org.apache.spark.sql.execution.streaming.state.RocksDBStateEncoder;
+import org.apache.spark.sql.execution.streaming.state.RocksDBValueStateEncoder;
+import org.apache.spark.sql.execution.streaming.state.StateSchemaProvider;
+import org.apache.spark.sql.execution.streaming.state.StateStore;
+import org.apache.spark.sql.execution.streaming.state.StateStoreConf;
+import org.apache.spark.sql.execution.streaming.state.StateStoreErrors;
+import org.apache.spark.sql.execution.streaming.state.StateStoreId;
+import org.apache.spark.sql.execution.streaming.state.StateStoreInstanceMetric;
+import org.apache.spark.sql.execution.streaming.state.StateStoreInvalidStateMachineTransition;
+import org.apache.spark.sql.execution.streaming.state.StateStoreMetrics;
+import org.apache.spark.sql.execution.streaming.state.StateStoreProvider;
+import org.apache.spark.sql.execution.streaming.state.StateStoreProvider$;
+import org.apache.spark.sql.execution.streaming.state.StateStoreProviderId;
+import org.apache.spark.sql.execution.streaming.state.StateStoreSnapshotLastUploadInstanceMetric;
+import org.apache.spark.sql.execution.streaming.state.TestStateSchemaProvider;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.util.Utils;
+import scala.Option;
+import scala.collection.immutable.Map;
+import scala.jdk.javaapi.CollectionConverters;
+
+/** What Spark 4.1 calls otherwise than its neighbours. */
+final class Minor {
+    static final Stamps.Reentry REENTRY = Stamps.Reentry.REFUSED;
+
+    private Minor() {}
+
+    private static SparkConf sparkConf() {
+        SparkEnv env = SparkEnv.get();
+        return env == null ? new SparkConf() : env.conf();
+    }
+
+    static RemoteFiles remote(Path root, StateStoreConf conf, Configuration configuration) {
+        return SparkFiles.of(root, conf.compressionCodec(), configuration);
+    }
+
+    /** How many versions maintenance deletes at a time, or -1. */
+    static int deletedMax(StateStoreConf conf) {
+        return conf.maxVersionsToDeletePerMaintenance();
+    }
+
+    static java.nio.file.Path localDirectory(String name) {
+        return Utils.createExecutorLocalTempDir(sparkConf(), name).toPath();
+    }
+
+    static RocksDBValueStateEncoder valueEncoder(RocksDBDataEncoder data, StructType valueSchema, boolean isList) {
+        return RocksDBStateEncoder.getValueEncoder(data, valueSchema, isList);
+    }
+
+    static void capture(Option<StateSchemaProvider> schemas, String family, StructType key, StructType value) {
+        if (schemas.isDefined() && schemas.get() instanceof TestStateSchemaProvider captured) {
+            captured.captureSchema(family, key, value, (short) 0, (short) 0);
+        }
+    }
+
+    static void validate(UnsafeRow key, StructType keySchema, UnsafeRow value, StructType valueSchema, StateStoreId id,
+            StateStoreConf conf) {
+        StateStoreProvider.validateStateRowFormat(key, keySchema, value, valueSchema, id, conf);
+    }
+
+    static RuntimeException wrongTransition(String from, String to, String operation, StateStoreId id) {
+        return Raise.it(StateStoreErrors.invalidStateMachineTransition(from, to, operation, id));
+    }
+
+    static RuntimeException wrongStamp(long given, long current) {
+        return Raise.it(StateStoreErrors.invalidStamp(given, current));
+    }
+
+    static Throwable outOfOrder(String text) {
+        return StateStoreErrors.stateStoreOperationOutOfOrder(text);
+    }
+
+    static RuntimeException wrongLineage(String lineage, String text) {
+        return Raise.it(QueryExecutionErrors.invalidCheckpointLineage(lineage, text));
+    }
+
+    static Throwable cannotLoad(Throwable error) {
+        return error instanceof StateStoreInvalidStateMachineTransition ? error : StateStoreErrors.cannotLoadStore(error);
+    }
+
+    static void reportCommit(long version, StateStoreId id, StateStoreConf conf, Configuration configuration) {
+        if (conf.commitValidationEnabled()) {
+            StateStore.reportCommitToCoordinator(version, id, configuration);
+        }
+    }
+
+    static void snapshotUploaded(StateStoreId id, String runId, StateStoreConf conf, long version) {
+        var coordinator = StateStoreProvider$.MODULE$.coordinatorRef();
+        if (conf.reportSnapshotUploadLag() && coordinator.isDefined()) {
+            StateStoreProviderId provider = new StateStoreProviderId(id, UUID.fromString(runId));
+            coordinator.get().snapshotUploaded(provider, version, System.currentTimeMillis());
+        }
+    }
+
+    static StateStoreMetrics metrics(Metrics.Told told, StateStoreId id) {
+        StateStoreInstanceMetric uploaded =
+                SNAPSHOT_UPLOADED.withNewId(id.partitionId(), id.storeName());
+        java.util.Map<StateStoreInstanceMetric, Object> instances =
+                told.numbers().isEmpty() ? java.util.Map.of() : java.util.Map.of(uploaded, told.snapshotUploaded());
+        Map<StateStoreInstanceMetric, Object> instance = Map.from(CollectionConverters.asScala(instances));
+        return new StateStoreMetrics(told.keys(), told.memoryBytes(), told.custom(), instance);
+    }
+
+    static final StateStoreInstanceMetric SNAPSHOT_UPLOADED =
+            new StateStoreSnapshotLastUploadInstanceMetric(Option.empty(), "default");
+
+    /** Spark's own memory manager leaves as much room as the pool holds. */
+    static void tellMemory(LongSupplier used) {
+        UnifiedMemoryManager.registerUnmanagedMemoryConsumer(new UnmanagedMemoryConsumer() {
+            private final UnmanagedMemoryConsumerId id = new UnmanagedMemoryConsumerId("Forebay", UUID.randomUUID().toString());
+
+            @Override
+            public UnmanagedMemoryConsumerId unmanagedMemoryConsumerId() {
+                return id;
+            }
+
+            @Override
+            public MemoryMode memoryMode() {
+                return MemoryMode.OFF_HEAP;
+            }
+
+            @Override
+            public long getMemBytesUsed() {
+                return used.getAsLong();
+            }
+        });
+    }
+}

@@ -196,8 +196,9 @@ python-figures:
 	$(PYTHON) -m venv $(PYTHON_FIGURES)
 	$(PYTHON_FIGURES)/bin/pip install --quiet --disable-pip-version-check . --requirement bench/python/requirements.txt
 	$(PYTHON_FIGURES)/bin/python bench/python/puts.py --dir target
-	$(PYTHON_FIGURES)/bin/python bench/python/gets.py --dir target
-	$(PYTHON_FIGURES)/bin/python bench/python/words.py --dir target
+	$(CARGO) build --release --package forebay --features arrow --example get_rate --example word_rate
+	$(PYTHON_FIGURES)/bin/python bench/python/gets.py --dir target --rust target/release/examples/get_rate
+	$(PYTHON_FIGURES)/bin/python bench/python/words.py --dir target --rust target/release/examples/word_rate
 	$(PYTHON_FIGURES)/bin/python bench/python/words.py --dir target --limit-mib 100
 
 # Maven finds the native library where it would find those of all platforms.

@@ -1,16 +1,20 @@
 """Group-by of words: 20 million rows of 2.5 million, counted, by Forebay and by DuckDB, each in a process of its own.
 
 Rows come as Arrow's record batches of 65,536, which are there before. What is timed is until all groups are seen. Memory is
-what the process has more at its peak than before it began.
+what the process has more at its peak than before it began. With ``--rust`` a program in Rust counts words of the same kind.
+Engines take turns.
 
-    python bench/python/words.py --rows 20000000 --groups 2500000
+    cargo build --release --package forebay --features arrow --example word_rate
+    python bench/python/words.py --rows 20000000 --groups 2500000 --rust target/release/examples/word_rate
 """
 
 from __future__ import annotations
 
 import argparse
+import ctypes
 import multiprocessing
 import statistics
+import subprocess
 import tempfile
 import time
 from pathlib import Path
@@ -57,6 +61,9 @@ def by_duckdb(table: pa.Table, limit: int, threads: int, place: str) -> int:
 
 def one(engine: str, rows: int, groups: int, limit: int, threads: int, place: str, told: Any) -> None:
     table = data(rows, groups)
+    # What making the words has left free would be taken for memory that the engine needs none of.
+    pa.default_memory_pool().release_unused()
+    ctypes.CDLL(None).malloc_trim(0)
     before = memory("VmRSS")
     forget_peak()
     begun = time.perf_counter()
@@ -76,26 +83,37 @@ def main() -> None:
     parser.add_argument("--limit-mib", type=int, default=4096, help="what each engine may take")
     parser.add_argument("--rounds", type=int, default=3, help="the median of so many is told")
     parser.add_argument("--engines", default="forebay,duckdb")
+    parser.add_argument("--rust", type=Path, help="the program word_rate, to be held against")
     parser.add_argument("--dir", default=None, help="where what memory has no room for goes")
     asked = parser.parse_args()
     spawn = multiprocessing.get_context("spawn")
-    for engine in asked.engines.split(","):
-        outcomes = []
-        for _ in range(asked.rounds):
+    engines = asked.engines.split(",") + ["rust"] * (asked.rust is not None)
+    outcomes: dict[str, list[Any]] = {engine: [] for engine in engines}
+    for _ in range(asked.rounds):
+        for engine in engines:
             with tempfile.TemporaryDirectory(dir=asked.dir) as place:
+                if engine == "rust":
+                    of = (asked.rust.absolute(), asked.rows, asked.groups, asked.limit_mib, asked.threads, place)
+                    done = subprocess.run([*map(str, of)], check=True, capture_output=True, text=True)
+                    seconds, count = done.stdout.split()
+                    outcomes[engine].append((float(seconds), None, int(count)))
+                    continue
                 told = spawn.Queue()
                 of = (engine, asked.rows, asked.groups, asked.limit_mib << 20, asked.threads, place, told)
                 process = spawn.Process(target=one, args=of)
                 process.start()
-                outcomes.append(told.get())
+                outcomes[engine].append(told.get())
                 process.join()
-        failed = [outcome for outcome in outcomes if isinstance(outcome, str)]
+    for engine, those in outcomes.items():
+        failed = [outcome for outcome in those if isinstance(outcome, str)]
         if failed:
             print(f"{engine}: {failed[0]}", flush=True)
             continue
-        seconds, bytes_, counts = (statistics.median(values) for values in zip(*outcomes, strict=True))
-        rate = asked.rows / seconds / 1e6
-        print(f"{engine}: {rate:.2f} million rows/s, {bytes_ / 2**20:.0f} MiB, {counts:,.0f} groups", flush=True)
+        rates = sorted(asked.rows / seconds / 1e6 for seconds, _, _ in those)
+        bytes_ = [bytes_ for _, bytes_, _ in those if bytes_ is not None]
+        took = f", {statistics.median(bytes_) / 2**20:.0f} MiB" if bytes_ else ""
+        shown = ", ".join(f"{rate:.2f}" for rate in rates)
+        print(f"{engine}: {statistics.median(rates):.2f} million rows/s ({shown}){took}, {those[0][2]:,} groups", flush=True)
 
 
 if __name__ == "__main__":

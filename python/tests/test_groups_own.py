@@ -217,6 +217,28 @@ def test_groups_that_are_kept(place: Path, rng: random.Random) -> None:
         assert db.verify()["problems"] == []
 
 
+def test_a_function_that_is_not_there_keeps_nobody_from_writing(place: Path, rng: random.Random) -> None:
+    """Its records had waited in the log, and once they filled the write buffers no table took writes."""
+    table = rows(rng, 1000, 30)
+    with fb.open(place / "db", memory="4MB") as db:
+        db.aggregator("g", key="k", aggs=AGGS).update(table)
+    with fb.open(place / "db", memory="4MB") as db:
+        other = db.table("other")
+        for at in range(0, 200_000, 10_000):
+            keys = [b"%08d" % key for key in range(at, at + 10_000)]
+            other.put_many(keys, [key * 10 for key in keys])
+        db.flush()
+        db.wait_until_idle()
+        assert other.count() == 200_000
+    assert fb.rescue(place / "db", place / "rescued", memory="4MB")
+    for path in (place / "db", place / "rescued"):
+        with fb.open(path, memory="4MB") as db:
+            groups = db.aggregator("g", key="k", aggs=AGGS)
+            assert close(found(groups, ["k"]), expected(table, ["k"]))
+            groups.update(table)
+            assert close(found(groups, ["k"]), expected(pa.concat_tables([table, table]), ["k"]))
+
+
 class Faulty(Mean):
     """Does what it is told to."""
 

@@ -294,6 +294,55 @@ def test_what_is_open_is_closed_at_exit(place: Path) -> None:
             assert db.table("t").count() >= 1000 and db.verify()["problems"] == []
 
 
+def test_daemon_threads_amid_calls_let_the_interpreter_end(place: Path) -> None:
+    """They are in calls that let go of the interpreter's lock, and come back when there is no interpreter any more."""
+    for _ in range(3):
+        told = run(
+            """
+            import itertools, sys, threading, time
+            import pyarrow as pa
+            import forebay as fb
+
+            db = fb.open(sys.argv[1] + "/db", memory="8MB")
+            table, ordered = db.table("t"), db.ordered_table("o")
+            groups = db.aggregator("g", key="k", aggs={"n": fb.count()})
+            cube = db.cube("c", key=["k", "v"], aggs={"n": fb.count()})
+            memory = fb.Aggregator(key="k", aggs={"n": fb.count()}, memory="4MB", spill=sys.argv[1])
+            rows = pa.table({"k": range(20_000), "v": [at % 7 for at in range(20_000)]})
+            for each in (groups, cube, memory):
+                each.update(rows)
+            keys = [b"%05d" % at for at in range(5_000)]
+            rounds = [0] * 8
+
+            def loop(at, act):
+                while True:
+                    act()
+                    rounds[at] += 1
+
+            acts = [
+                lambda: table.put_many(keys, keys, durability="disk"),
+                lambda: table.get_many(keys),
+                lambda: ordered.update((key, key) for key in keys),
+                lambda: [key for key, _ in ordered.items()],
+                lambda: groups.update(rows),
+                lambda: pa.table(groups.result()),
+                lambda: cube.commit(rows, metadata=b"m"),
+                lambda: memory.update(rows),
+            ]
+            for at, act in enumerate(acts):
+                threading.Thread(target=loop, args=(at, act), daemon=True).start()
+            while not all(rounds):
+                time.sleep(0.001)
+            print("end")
+            """,
+            place,
+        )
+        assert told == "end\n"
+        with fb.open(place / "db", memory="8MB") as db:
+            assert db.verify()["problems"] == []
+            assert db.cube("c").metadata in (None, b"m")
+
+
 def test_a_killed_process_keeps_groups_and_offset_together(place: Path) -> None:
     program = textwrap.dedent(
         """

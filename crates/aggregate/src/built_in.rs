@@ -4,6 +4,8 @@
 //! Several functions may share a type, such as the variance and the standard deviation, or a list and one text of it.
 //! Then the answer is that of the first of them, and its name says which that is.
 //!
+//! Of functions of a program's own, beside others in one state, only that their states are lists is known.
+//!
 //! **Invariant:** a function that is found has exactly the type that was asked for.
 
 use std::fmt;
@@ -16,6 +18,7 @@ use crate::aggregate::{Aggregate, Merging};
 use crate::composite::Composite;
 use crate::function::Function;
 use crate::functions::*;
+use crate::lists::Lists;
 use crate::number::{Number, NumberBytes};
 use crate::optional::Optional;
 use crate::state_type::StateType;
@@ -32,13 +35,16 @@ enum Found {
 }
 
 impl BuiltIn {
-    /// The function whose states have this type; none where the type is not one of this crate's.
+    /// The function whose states have this type; none where the type is not one of this crate's. What it takes of a
+    /// function of a program's own are lists, which merge without that.
     pub fn of(state_type: &str) -> Option<Self> {
         let (name, parameters) = parts(state_type)?;
         let found = if name == "composite/1" {
             let one = |(place, (key, part)): (usize, &(&str, &str))| {
-                let (name, function) = known(part)?;
-                let function: Box<dyn Function> = function;
+                let (name, function): (_, Box<dyn Function>) = match Lists::of(part) {
+                    Some((name, lists)) => (name, Box::new(lists)),
+                    None => known(part).map(|(name, function)| (name, function as _))?,
+                };
                 (*key == place.to_string()).then_some((name, function))
             };
             let functions = parameters.iter().enumerate().map(one).collect::<Option<Vec<_>>>()?;

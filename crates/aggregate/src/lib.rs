@@ -25,6 +25,7 @@ mod function;
 pub mod functions;
 mod grouping;
 mod hash;
+mod lists;
 pub mod names;
 mod number;
 mod optional;

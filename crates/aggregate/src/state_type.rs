@@ -18,6 +18,11 @@ impl StateType {
         Self(format!("{name}/{version}"))
     }
 
+    /// Of a text that another one gave.
+    pub(crate) fn of_text(text: &str) -> Self {
+        Self(text.to_string())
+    }
+
     /// With one more parameter.
     #[must_use]
     pub fn with(self, parameter: &str, value: impl Display) -> Self {

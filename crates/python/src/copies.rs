@@ -7,9 +7,10 @@ use forebay_env::sync::Mutex;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::database::{Database, database_options, plain};
+use crate::database::{Database, plain};
 use crate::failure::Outcome;
 use crate::home::Home;
+use crate::options::database_options;
 use crate::progress::Progress;
 
 /// Removes the database in a directory. Raises Busy where it is open, Invalid where the directory is no database.

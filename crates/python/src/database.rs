@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use forebay::{Durability, Options};
+use forebay::Durability;
 use forebay_env::sync::{Arc, RwLock};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -14,7 +14,7 @@ use crate::failure::{Failure, Outcome};
 use crate::groups::{Cube, Merges, StoredAggregator, Windows, Wish};
 use crate::handle::{Handle, builder};
 use crate::home::{Close, Home, register};
-use crate::options::{durability, duration, texts};
+use crate::options::{database_options, duration, texts};
 use crate::pool::Pool;
 use crate::progress::Progress;
 use crate::snapshot::Snapshot;
@@ -80,24 +80,6 @@ pub(crate) fn plain<'py>(py: Python<'py>, told: &impl Serialize) -> Outcome<Boun
     let text = serde_json::to_string(told)
         .map_err(|error| forebay::Error::Bug(format!("no JSON can be made: {error}")))?;
     Ok(py.import("json")?.call_method1("loads", (text,))?)
-}
-
-/// The options of a database, and the durability of writes that say none.
-pub(crate) fn database_options(options: Option<&Bound<'_, PyDict>>) -> Outcome<(Options, Durability, u32)> {
-    let (mut made, mut usual, mut attempts) = (Options::default(), None, None);
-    for (name, text) in texts(options)? {
-        made = forebay_settings::database(&name, &text)?(made);
-        match &name[..] {
-            "durability" => usual = Some(durability(Some(&text), Durability::Os)?),
-            "log" if text == "false" => usual = usual.or(Some(Durability::Memory)),
-            "transaction_attempts" => {
-                attempts =
-                    forebay_units::amounts::parse(&text).ok().and_then(|number| number.try_into().ok());
-            }
-            _ => {}
-        }
-    }
-    Ok((made, usual.unwrap_or(Durability::Os), attempts.unwrap_or(1000)))
 }
 
 /// Opens the database in a directory, or makes one there.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use forebay::Durability;
+use forebay::{Durability, Options};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDelta, PyDict, PyFloat, PyInt, PyString};
 
@@ -66,4 +66,22 @@ pub(crate) fn durability(text: Option<&str>, usual: Durability) -> Outcome<Durab
     let Some(text) = text else { return Ok(usual) };
     forebay_settings::durability(text)
         .map_err(|reason| Failure::invalid(format!("durability is `{text}`: {reason}")))
+}
+
+/// The options of a database, and the durability of writes that say none.
+pub(crate) fn database_options(options: Option<&Bound<'_, PyDict>>) -> Outcome<(Options, Durability, u32)> {
+    let (mut made, mut usual, mut attempts) = (Options::default(), None, None);
+    for (name, text) in texts(options)? {
+        made = forebay_settings::database(&name, &text)?(made);
+        match &name[..] {
+            "durability" => usual = Some(durability(Some(&text), Durability::Os)?),
+            "log" if text == "false" => usual = usual.or(Some(Durability::Memory)),
+            "transaction_attempts" => {
+                attempts =
+                    forebay_units::amounts::parse(&text).ok().and_then(|number| number.try_into().ok());
+            }
+            _ => {}
+        }
+    }
+    Ok((made, usual.unwrap_or(Durability::Os), attempts.unwrap_or(1000)))
 }

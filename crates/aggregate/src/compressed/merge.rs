@@ -179,31 +179,6 @@ impl Merger {
         Ok(records as f64 >= REPEATS_MIN * distinct as f64)
     }
 
-    /// Merges the records of a tail, which stays, where its leaf has no chunks: puts them in place of what `records`
-    /// hold. Returns the groups that are lost, those that were before with them.
-    pub(super) fn merge_tail<A: Aggregate>(
-        &mut self,
-        function: &A,
-        leaf: &Leaf,
-        tail: &Tail,
-        broken: Broken,
-        records: &mut Columns,
-    ) -> Result<Broken> {
-        self.raw.clear();
-        tail.copy(&mut self.raw);
-        self.sort(leaf)?;
-        self.writer.restart(None, Form::Loose { piece_bytes: usize::MAX });
-        let mut base = Base::default();
-        base.broken = broken;
-        self.begin(Chunks::Own(base))?;
-        let is_over = self.go_on(function)?;
-        debug_assert!(is_over, "there is room for all of it");
-        self.writer.take_loose(records);
-        // Those that are left are merged once more.
-        self.merged = self.merged.saturating_sub(records.len() as u64);
-        Ok(self.writer.finish_loose())
-    }
-
     /// How many records were merged since this was asked last.
     pub(super) fn take_merged(&mut self) -> u64 {
         std::mem::take(&mut self.merged)

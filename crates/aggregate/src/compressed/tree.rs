@@ -1,12 +1,10 @@
 //! The leaves as those who add see them: they have full ones merged, take them back, and split those that have grown
 //! too large. Nothing here waits.
 
-use forebay_base::Result;
 use forebay_base::hash::mix;
 use forebay_env::sync::atomic::Ordering;
 
 use super::base::Base;
-use super::columns::Columns;
 use super::leaves::{Holder, Leaves};
 use super::options::{LEAF_BITS_MORE, LEAF_RECORDS_MIN, TAIL_RATIO};
 use super::room::Need;
@@ -109,8 +107,7 @@ impl Tree {
             let (ticket, is_loose) = (holder.ticket, holder.base.len() == 0 && shared.is_loose());
             match ticket {
                 Some(ticket) => return Err(Wanting::Merge(ticket)),
-                // What fails is told where it is tried again.
-                None if is_loose && self.thin_out(number, shared).is_ok() => {}
+                None if is_loose && self.stays_loose(number, shared) => {}
                 None => self.submit(number, shared),
             }
         }
@@ -129,44 +126,22 @@ impl Tree {
         Ok(())
     }
 
-    /// Makes room in the buffer of a leaf that has nothing packed, and leaves it so: merges what came again, and splits
-    /// the leaf where much is left.
-    fn thin_out<A: Aggregate>(&mut self, number: usize, shared: &Shared<A>) -> Result<()> {
-        self.merge_loose(number, shared)?;
+    /// Leaves a leaf that has nothing packed so, with a longer buffer, unless its records would come to few groups: then
+    /// merging them pays, and packed they take the least to be merged with what comes. It is split where it is large.
+    fn stays_loose<A: Aggregate>(&mut self, number: usize, shared: &Shared<A>) -> bool {
         let Holder { tail, base, ticket, .. } = &self.leaves.holders[number];
         debug_assert!(ticket.is_none() && base.len() == 0, "all of it is in the buffer");
+        // What fails is told where it is merged.
+        if shared.lend(|merger| merger.has_repeats(tail)).unwrap_or(true) {
+            return false;
+        }
         let is_large =
             2 * tail.bytes() > shared.sizes.leaf_bytes && tail.lengths().records >= LEAF_RECORDS_MIN;
         if is_large && self.may_split(number, shared) {
             self.split_in_four(number, shared);
         }
         self.changed(number, shared);
-        Ok(())
-    }
-
-    /// Merges the buffer of a leaf that has nothing packed, if that pays.
-    fn merge_loose<A: Aggregate>(&mut self, number: usize, shared: &Shared<A>) -> Result<()> {
-        let Self { leaves, state_bytes, short, .. } = self;
-        let Holder { leaf, tail, base, scanned_bytes, .. } = &mut leaves.holders[number];
-        let (mut records, mut free) = (Columns::new(*state_bytes), Vec::new());
-        let lost = shared.lend(|merger| match merger.has_repeats(tail)? {
-            true => {
-                merger.merge_tail(&*shared.function, leaf, tail, base.broken.clone(), &mut records).map(Some)
-            }
-            false => Ok(None),
-        })?;
-        let Some(lost) = lost else { return Ok(()) };
-        let before = base.index_bytes();
-        (base.broken, *scanned_bytes) = (lost, 0);
-        recount(&shared.room.index_bytes, before, base.index_bytes());
-        std::mem::take(tail).give_up(&mut free);
-        for at in 0..records.len() {
-            let state = shorten(records.states.get(at), *state_bytes, short);
-            let next = || free.pop().unwrap_or_else(|| shared.pool.take());
-            tail.append_over(records.keys.get(at), state, next);
-        }
-        shared.pool.give(&mut free);
-        Ok(())
+        true
     }
 
     /// Has a leaf merged that is here and to which something was added.

@@ -12,11 +12,12 @@
 use std::fmt;
 
 use forebay_base::Result;
-use forebay_base::wire::{Reader, put_bytes, put_varint};
+use forebay_base::wire::Reader;
 use forebay_env::sync::Arc;
 
 use super::rows::StateRows;
 use crate::function::Function;
+use crate::lists::{PREFIX, merge_lists, put_list, split_list};
 use crate::state_type::StateType;
 use crate::value::Value;
 
@@ -40,24 +41,6 @@ pub struct StateList {
     shorten: Arc<dyn Shorten>,
 }
 
-/// Appends a list of states.
-pub fn put_list(states: &[&[u8]], out: &mut Vec<u8>) {
-    put_varint(out, states.len() as u64);
-    states.iter().for_each(|state| put_bytes(out, state));
-}
-
-/// The states of a list; nothing where these bytes are none.
-pub fn split_list(list: &[u8]) -> Option<Vec<&[u8]>> {
-    let mut reader = Reader::new(list);
-    let count = usize::try_from(reader.varint()?).ok()?;
-    // Each takes a byte at least: what is damaged asks for no more memory than there are bytes.
-    if count > reader.remaining() {
-        return None;
-    }
-    let states = (0..count).map(|_| reader.bytes()).collect::<Option<Vec<_>>>()?;
-    (reader.remaining() == 0).then_some(states)
-}
-
 /// Whether a list of so many states, of these bytes, is to be merged.
 fn is_long(count: u64, states: &[u8]) -> bool {
     if count < 2 || count <= STATES_MAX && states.len() <= BYTES_MAX {
@@ -77,7 +60,7 @@ impl StateList {
         place: usize,
         shorten: &Arc<dyn Shorten>,
     ) -> Self {
-        let kind = StateType::new(&format!("own.{name}"), version).with("state", rows);
+        let kind = StateType::new(&format!("{PREFIX}{name}"), version).with("state", rows);
         Self { kind, rows: Arc::clone(rows), place, shorten: Arc::clone(shorten) }
     }
 
@@ -111,23 +94,8 @@ impl Function for StateList {
     }
 
     fn merge(&self, states: &[&[u8]], out: &mut Vec<u8>) {
-        let parts = states.iter().filter_map(|list| {
-            let mut reader = Reader::new(list);
-            let count = reader.varint()?;
-            let rest = reader.take(reader.remaining())?;
-            // What is damaged may tell of any number.
-            Some((count.min(rest.len() as u64), rest))
-        });
-        let (mut count, mut bytes) = (0, 0);
-        for (more, rest) in parts.clone() {
-            count += more;
-            bytes += rest.len();
-        }
         let start = out.len();
-        out.reserve(bytes + 2);
-        put_varint(out, count);
-        let head = out.len();
-        parts.for_each(|(_, rest)| out.extend_from_slice(rest));
+        let (count, head) = merge_lists(states, out);
         if is_long(count, &out[head..])
             && let Some(list) = self.shortened(&out[start..])
         {

@@ -14,7 +14,8 @@ use forebay_env::sync::Arc;
 
 use crate::function::Function;
 
-pub use list::{Shorten, StateList, put_list, split_list};
+pub use crate::lists::{put_list, split_list};
+pub use list::{Shorten, StateList};
 pub use rows::StateRows;
 
 /// What the text of such a function begins with.

@@ -27,6 +27,7 @@ def session(jars: list[str], snapshot_every: int) -> SparkSession:
         .config(STATE + "maintenanceInterval", "1s")
         .config("spark.sql.shuffle.partitions", 2)
         .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
         .getOrCreate()
     )
 
@@ -72,8 +73,9 @@ def main() -> None:
 
     result = json.loads(out.read_text())
     expected = {row["word"]: row["count"] for row in words(spark.read.text(str(arguments.files))).collect()}
-    if query.lastProgress:
-        state = query.lastProgress["stateOperators"][0]
+    progress = query.lastProgress
+    if progress is not None:
+        state = progress["stateOperators"][0]
         uploaded = state["customMetrics"]["forebayBytesCopied"]
         print(f"{state['numRowsTotal']} keys, {state['memoryUsedBytes']} bytes of memory, {uploaded} bytes in snapshots")
     for word, count in sorted(result["counts"].items(), key=lambda entry: (-entry[1], entry[0]))[:10]:

@@ -16,7 +16,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 
 /** A fault at every file operation of a history, each in a run of its own: a batch that failed is done again, as Spark does. */
 class FaultTest {
-    private static final int BATCHES = 4;
+    private static final int BATCHES = 3;
 
     @TempDir
     Path directory;
@@ -28,7 +28,7 @@ class FaultTest {
         while (run(operation, new Executor.Options(hasFamilies, hasIds, 2, 3, 0), when)) {
             operation += 1;
         }
-        assertTrue(operation > 25, "only " + operation + " operations were done");
+        assertTrue(operation > 15, "only " + operation + " operations were done");
     }
 
     /** Returns whether the fault was met. */

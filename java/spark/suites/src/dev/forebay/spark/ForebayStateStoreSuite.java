@@ -3,6 +3,7 @@ package dev.forebay.spark;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.HashSet;
+import java.util.List;
 import java.util.Random;
 import java.util.Set;
 import java.util.UUID;
@@ -19,16 +20,36 @@ import org.apache.spark.sql.execution.streaming.state.TestStateSchemaProvider;
 import org.apache.spark.sql.execution.streaming.state.UnsafeRowPair;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.StructType;
+import org.scalactic.source.Position;
+import org.scalatest.Tag;
+import scala.Function0;
 import scala.Option;
 import scala.Tuple2;
+import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * Spark's suite for any provider. Five of its cases are of other providers' own: checksum files beside a provider's files
- * (three), checkpoints that Spark 4.0 wrote, and whether iterators see later writes, which goes by the class's name.
+ * Spark's suite for any provider, but for six of its cases, which are of other providers' own: checksum files beside a
+ * provider's files, checkpoints that Spark 4.0 wrote, and what goes by the name of the provider's class.
  */
 public final class ForebayStateStoreSuite extends StateStoreSuiteBase<ForebayStateStoreProvider> {
+    private static final List<String> NOT_OURS = List.of(
+            "file checksum can be enabled and disabled for the same checkpoint",
+            "checksum files are also cleaned up during maintenance",
+            "overwrite state file without overwriting checksum file",
+            "Load spark 4.0 golden checkpoint written without checksum",
+            "SPARK-38320 - state store iterator behavior differences",
+            "SPARK-18342: commit fails when rename fails");
+
     private final Random random = new Random(1);
+
+    /** The suite's constructor calls it for each case. */
+    @Override
+    public void test(String name, Seq<Tag> tags, Function0<Object> body, Position position) {
+        if (NOT_OURS.stream().noneMatch(name::startsWith)) {
+            super.test(name, tags, body, position);
+        }
+    }
 
     private static String directory() {
         try {

@@ -30,7 +30,7 @@ JVM_NATIVES := target/jvm/natives/dev/forebay/natives/$(JVM_PLATFORM)
 INSTALL_ROOT ?=
 PREFIX ?= /usr/local
 
-.PHONY: help install install-c sanitize-c demo answers test python-test python-figures spark-groups-test jvm-test jvm-jar simulate fuzz planted invariants miri shuttle audit packages torture figures data wheels rivals format lint
+.PHONY: help install install-c sanitize-c demo answers test python-test python-figures spark-groups-test jvm-test jvm-jar demo-spark spark-suites spark-kill spark-bench simulate fuzz planted invariants miri shuttle audit packages torture figures data wheels rivals format lint
 
 help:
 	@echo 'make demo              load real text, read it back, verify it, and report rates and amplifications'
@@ -50,6 +50,10 @@ help:
 	@echo 'make spark-groups-test  the group-by on Spark by the Python package; installs PySpark, and needs a JVM'
 	@echo 'make jvm-test          build the Java package, and test it (JVM=ARGUMENTS for Maven, such as -Dtest=ModelTest)'
 	@echo 'make jvm-jar           build the jar of the Java package, with the native library of this platform'
+	@echo 'make demo-spark        a stream of counts over a folder by PySpark, its state in Forebay (INPUT=FOLDER)'
+	@echo 'make spark-suites      Spark'"'"'s own streaming suites on our state store and on RocksDB'"'"'s (MINOR=4.1; half an hour)'
+	@echo 'make spark-kill        kill a stream of counts again and again, and compare it with a batch (KILLS=10)'
+	@echo 'make spark-bench       batches, commits, uploads and restarts beside RocksDB'"'"'s provider (KEYS=2400000 MEMORY_MIB=64 STORES=1)'
 	@echo 'make torture           kills, readers, power cuts, full disks and faults on this machine: ROUNDS=20 of each for each layout'
 	@echo 'make simulate          the whole engine on a disk that loses power, and threads: SEEDS=300 histories from SEED=1 on'
 	@echo 'make fuzz              every structure against a model, every format damaged: SEEDS=300 of each from SEED=1 on; ONLY=NAME for one'
@@ -211,7 +215,37 @@ jvm-jar:
 	$(CARGO) build --locked --release --package forebay-jni
 	@mkdir -p $(JVM_NATIVES) && cp $$(ls target/release/libforebay_jni.so target/release/libforebay_jni.dylib 2>/dev/null) $(JVM_NATIVES)
 	$(MVN) --quiet --batch-mode --file java/pom.xml package -DskipTests $(JVM)
-	@ls java/core/target/forebay-*.jar
+	@ls java/core/target/forebay-*.jar java/spark/spark-*/target/forebay-*.jar
+
+# The state store of Spark: what it takes to run PySpark is in an environment of its own.
+MINOR ?= 4.1
+KILLS ?= 10
+KEYS ?= 2400000
+UPDATES ?= 100000
+BATCHES ?= 40
+MEMORY_MIB ?= 64
+STORES ?= 1
+SPARK_VENV := target/spark-venv
+SPARK_JARS := java/core/target/forebay-0.1.0.jar java/spark/spark-4.1/target/forebay-spark-4.1-0.1.0.jar
+SPARK_INPUT = $(or $(INPUT),docs/guide)
+
+$(SPARK_VENV):
+	$(PYTHON) -m venv $@
+	$@/bin/pip install --quiet --disable-pip-version-check pyspark==4.1.1 || { rm -rf $@; false; }
+
+demo-spark: $(SPARK_VENV) jvm-jar
+	@rm -rf target/spark-demo
+	$(SPARK_VENV)/bin/python java/spark/demo/counts.py $(SPARK_INPUT) target/spark-demo --jars $(SPARK_JARS)
+
+spark-kill: $(SPARK_VENV) jvm-jar
+	$(SPARK_VENV)/bin/python java/spark/demo/kill.py --kills $(KILLS) --jars $(SPARK_JARS)
+
+spark-suites: jvm-jar
+	MVN='$(MVN)' $(PYTHON) java/spark/suites/run.py $(MINOR) $(SUITES)
+
+spark-bench: jvm-jar
+	$(MVN) --quiet --batch-mode --file java/pom.xml test-compile -pl core,spark,spark/spark-4.1
+	MVN='$(MVN)' $(PYTHON) java/spark/suites/bench.py $(KEYS) $(UPDATES) $(BATCHES) $(MEMORY_MIB) $(STORES)
 
 # A toolchain without rustfmt or clippy fetches it; where that fails too, the step is passed over aloud.
 # The Python package is checked as for any Python, whichever there is.

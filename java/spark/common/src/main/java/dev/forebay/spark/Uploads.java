@@ -41,8 +41,11 @@ final class Uploads {
         uploaded.accept(local.version());
     }
 
-    /** Uploads it with the next maintenance, unless there is a newer one then. */
+    /** Uploads it with the next maintenance, unless there is a newer one then: older ones are never needed. */
     void await(LocalSnapshot local) {
+        for (LocalSnapshot older = waiting.poll(); older != null; older = waiting.poll()) {
+            older.remove();
+        }
         waiting.add(local);
     }
 
@@ -57,15 +60,9 @@ final class Uploads {
         });
     }
 
-    /** Uploads the newest snapshot that waits, and deletes versions that are too old. */
+    /** Uploads the snapshot that waits, and deletes versions that are too old. */
     synchronized void maintain(long versionMax) throws IOException {
-        LocalSnapshot newest = null;
-        for (LocalSnapshot local = waiting.poll(); local != null; local = waiting.poll()) {
-            if (newest != null) {
-                newest.remove();
-            }
-            newest = local;
-        }
+        LocalSnapshot newest = waiting.poll();
         if (newest != null) {
             try {
                 upload(newest);

@@ -247,6 +247,7 @@ final class VersionedState {
         commits.clear();
         Naming.Version next = new Naming.Version(loaded + 1, nextId);
         LocalSnapshot local = null;
+        boolean isForced = isSnapshotForced;
         try {
             if (changelog == null && !isChangelogLeftOut) {
                 throw new IllegalStateException("version " + next + " was loaded to be read, and is written");
@@ -254,7 +255,6 @@ final class VersionedState {
             long begin = System.currentTimeMillis();
             database.flush();
             commits.set(Name.FLUSH_MILLISECONDS, System.currentTimeMillis() - begin);
-            boolean isForced = isSnapshotForced;
             if (isForced || next.number() - lastSnapshot >= plan.retention().deltas()) {
                 local = snapshot(next);
             }
@@ -289,6 +289,9 @@ final class VersionedState {
         }
         Committed committed = new Committed(next.number(), nextId, loadedId);
         nextId.ifPresent(id -> lineage.append(new LineageItem(next.number(), id)));
+        if (isForced) {
+            lineage.truncate(next);
+        }
         loaded = next.number();
         loadedId = nextId;
         versionMax = Math.max(versionMax, loaded);

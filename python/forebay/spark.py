@@ -14,6 +14,7 @@ try:
     import pyarrow as pa
     from pyspark.sql import DataFrame
     from pyspark.sql.functions import col
+    from pyspark.sql.pandas.types import from_arrow_schema
 except ImportError as error:
     raise ImportError(f"forebay.spark needs PySpark and pyarrow: pip install pyspark pyarrow ({error})") from error
 
@@ -49,7 +50,10 @@ def group_by(
     spark = rows.sparkSession
     keys, aggs = [key] if isinstance(key, str) else list(key or ()), aggs or {}
     whole = spark.createDataFrame([], rows.schema).toArrow().schema
+    _aggregator(whole, keys, aggs).close()
     columns = [name for name in whole.names if name in keys or _needs(whole, name, keys, aggs)]
+    # Of no columns pyarrow would count no rows.
+    columns = columns or whole.names[:1]
     of_rows = pa.schema([whole.field(name) for name in columns])
     none = _aggregator(of_rows, keys, aggs)
     of_states, of_answers = pa.table(none.states()).schema, pa.table(none.result()).schema
@@ -69,11 +73,11 @@ def group_by(
     # Between its stages columns are called by their places: mapInArrow takes no name with a dot in it.
     plain = [f"c{place}" for place in range(len(of_states))]
     shown = rows.select(*(col(f"`{name.replace('`', '``')}`").alias(f"c{at}") for at, name in enumerate(columns)))
-    states = shown.mapInArrow(made(Aggregator.update, of_rows, "states", plain), _spark_schema(spark, of_states, plain))
+    states = shown.mapInArrow(made(Aggregator.update, of_rows, "states", plain), _spark_schema(of_states, plain))
     into: Any = [partitions] if partitions else []
     by_key = states.repartition(*into, *plain[: len(keys)]) if keys else states.repartition(1)
     final = made(Aggregator.merge, of_states, "result", of_answers.names)
-    return by_key.mapInArrow(final, _spark_schema(spark, of_answers, of_answers.names))
+    return by_key.mapInArrow(final, _spark_schema(of_answers, of_answers.names))
 
 
 def _aggregator(schema: pa.Schema, keys: list[str], aggs: Mapping[str, str | _Function]) -> Aggregator:
@@ -82,7 +86,6 @@ def _aggregator(schema: pa.Schema, keys: list[str], aggs: Mapping[str, str | _Fu
 
 def _needs(whole: pa.Schema, column: str, keys: list[str], aggs: Mapping[str, str | _Function]) -> bool:
     """Whether a function reads a column: without it there is no such aggregator."""
-    _aggregator(whole, keys, aggs).close()
     try:
         _aggregator(whole.remove(whole.get_field_index(column)), keys, aggs).close()
     except Invalid:
@@ -96,5 +99,5 @@ def _typed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _spark_schema(spark: Any, schema: pa.Schema, names: list[str]) -> Any:
-    return spark.createDataFrame(schema.empty_table().rename_columns(names)).schema
+def _spark_schema(schema: pa.Schema, names: list[str]) -> Any:
+    return from_arrow_schema(schema.empty_table().rename_columns(names).schema, prefer_timestamp_ntz=True)

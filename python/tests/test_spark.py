@@ -96,6 +96,7 @@ def test_of_all_rows_functions_in_python_and_little_memory(spark: SparkSession, 
     frame = spark.createDataFrame(rows).repartition(4)
     [row] = forebay.spark.group_by(frame, aggs={"n": fb.count(), "words": fb.distinct("word")}).collect()
     assert (row.n, row.words) == (30_000, len(set(rows["word"].to_pylist()) - {None}))
+    assert [tuple(row) for row in forebay.spark.group_by(frame, aggs={"n": fb.count()}).collect()] == [(30_000,)]
     positive = frame.where("v is not null")
     ours = sorted_rows(forebay.spark.group_by(positive, "word", {"all": Product("v")}), ["word"])
     expected = sorted_rows(positive.groupBy("word").agg(F.exp(F.sum(F.log("v"))).alias("all")), ["word"])
@@ -106,6 +107,17 @@ def test_of_all_rows_functions_in_python_and_little_memory(spark: SparkSession, 
     spilled = forebay.spark.group_by(many, "k", {"v": fb.max("v")}, memory="4MB")
     [both] = spilled.agg(F.count("*"), F.sum("v")).collect()
     assert tuple(both) == (300_000, sum(range(100_000, 400_000)))
+
+
+def test_types_of_keys_are_kept(spark: SparkSession) -> None:
+    # A time that is not there in the session's zone, among others.
+    of_each = {"ntz": "timestamp_ntz'2025-03-30 02:30:00'", "zoned": "timestamp'2025-03-30 01:30:00'", "day": "date'2025-03-30'"}
+    of_each |= {"decimal": "1.50BD", "nan": "double('NaN')", "bytes": "x'00ff'", "truth": "true", "byte": "3Y"}
+    rows, keys = spark.range(100).selectExpr(*(f"{value} as {name}" for name, value in of_each.items())), list(of_each)
+    ours = forebay.spark.group_by(rows, keys, {"n": fb.count()})
+    theirs = rows.groupBy(*keys).agg(F.count("*").alias("n"))
+    assert [(field.name, field.dataType) for field in ours.schema] == [(field.name, field.dataType) for field in theirs.schema]
+    assert str(ours.collect()) == str(theirs.collect())
 
 
 def test_what_does_not_fit_is_told_at_once(spark: SparkSession) -> None:

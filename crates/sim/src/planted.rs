@@ -8,7 +8,7 @@ use forebay_env::{Clock, RealClock};
 use crate::{Part, attempt, attempt_threads};
 
 /// Within this many seeds a bug must be found.
-const SEEDS_MAX: u64 = 2000;
+const SEEDS_MAX: u64 = 4000;
 /// Within this many seeds of real threads.
 const THREADS_MAX: u64 = 300;
 

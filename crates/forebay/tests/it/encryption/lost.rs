@@ -10,10 +10,7 @@ use super::*;
 /// manifest that is not.
 #[test]
 fn what_is_by_older_keys_is_rescued() {
-    let fs = MemoryFs::new();
-    let env = Env::simulated(fs.clone(), 12);
-    let db = Database::open(DIR, options(&env, "one", 1)).unwrap();
-    fill(&db, &mut Rng::new(12), 300).unwrap();
+    let (fs, env, db) = filled(12, 300);
     db.flush().unwrap();
     let there = count(&db).unwrap();
     let older = bytes_of(&*fs, &Path::new(DIR).join(names::KEYS));
@@ -52,10 +49,7 @@ fn the_spare_is_read_where_the_disk_cannot_read_the_key_file() {
 /// A list whose header is damaged, and its spare, ends no checkpoint: it is copied as it is.
 #[test]
 fn a_damaged_header_ends_no_checkpoint() {
-    let fs = MemoryFs::new();
-    let env = Env::simulated(fs.clone(), 15);
-    let db = Database::open(DIR, options(&env, "one", 1)).unwrap();
-    fill(&db, &mut Rng::new(15), 300).unwrap();
+    let (fs, _, db) = filled(15, 300);
     db.flush().unwrap();
     let names = fs.list(Path::new(DIR)).unwrap();
     let lists: Vec<_> = names.into_iter().filter(|name| name.ends_with(".list")).collect();

@@ -57,6 +57,15 @@ fn fill(db: &Database, rng: &mut Rng, puts: usize) -> Result<()> {
     Ok(())
 }
 
+/// A database by the key `one`, of this seed and with this many puts, and where it is.
+fn filled(seed: u64, puts: usize) -> (Arc<MemoryFs>, Env, Database) {
+    let fs = MemoryFs::new();
+    let env = Env::simulated(fs.clone(), seed);
+    let db = Database::open(DIR, options(&env, "one", 1)).unwrap();
+    fill(&db, &mut Rng::new(seed), puts).unwrap();
+    (fs, env, db)
+}
+
 fn value_of(key: &str) -> String {
     format!("planted value of {key}; ").repeat(1 + key.len() % 5)
 }

@@ -28,10 +28,7 @@ fn replace(fs: &MemoryFs, both: [&str; 2], bytes: &[u8]) {
 /// file, and changes nothing.
 #[test]
 fn each_field_of_the_superblock_is_vouched_for() {
-    let fs = MemoryFs::new();
-    let env = Env::simulated(fs.clone(), 21);
-    let db = Database::open(DIR, options(&env, "one", 1)).unwrap();
-    fill(&db, &mut Rng::new(21), 200).unwrap();
+    let (fs, env, db) = filled(21, 200);
     let there = count(&db).unwrap();
     db.close().unwrap();
     let intact = bytes_of(&*fs, &Path::new(DIR).join(names::SUPERBLOCK));
@@ -58,10 +55,7 @@ fn each_field_of_the_superblock_is_vouched_for() {
 /// A key file of an older build vouches for nothing. The next opening to write mends that, and nobody can take it back.
 #[test]
 fn a_key_file_of_an_older_build_vouches_once_it_was_opened() {
-    let fs = MemoryFs::new();
-    let env = Env::simulated(fs.clone(), 23);
-    let db = Database::open(DIR, options(&env, "one", 1)).unwrap();
-    fill(&db, &mut Rng::new(23), 200).unwrap();
+    let (fs, env, db) = filled(23, 200);
     let there = count(&db).unwrap();
     db.close().unwrap();
     let superblock = bytes_of(&*fs, &Path::new(DIR).join(names::SUPERBLOCK));
@@ -91,10 +85,7 @@ fn a_key_file_of_an_older_build_vouches_once_it_was_opened() {
 /// It was not opened to be rescued either.
 #[test]
 fn a_rescue_passes_over_a_superblock_that_was_changed() {
-    let fs = MemoryFs::new();
-    let env = Env::simulated(fs.clone(), 25);
-    let db = Database::open(DIR, options(&env, "one", 1)).unwrap();
-    fill(&db, &mut Rng::new(25), 200).unwrap();
+    let (fs, env, db) = filled(25, 200);
     let there = count(&db).unwrap();
     db.close().unwrap();
     let intact = bytes_of(&*fs, &Path::new(DIR).join(names::SUPERBLOCK));
@@ -129,10 +120,7 @@ impl KeyProvider for Both {
 /// decrypt could not open any more.
 #[test]
 fn an_older_key_file_is_mended_by_the_keys_that_it_has() {
-    let fs = MemoryFs::new();
-    let env = Env::simulated(fs.clone(), 24);
-    let db = Database::open(DIR, options(&env, "one", 1)).unwrap();
-    fill(&db, &mut Rng::new(24), 200).unwrap();
+    let (fs, env, db) = filled(24, 200);
     let there = count(&db).unwrap();
     db.close().unwrap();
     let provider: Arc<dyn KeyProvider> = Arc::new(OneKey::new("one", Key::new([1; 32])));

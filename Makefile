@@ -21,6 +21,8 @@ PYTEST ?=
 PYTHON_FIGURES := target/python-figures
 
 MVN ?= mvn
+JAVA ?= java
+RECORDS ?= 2000000
 # Arguments for Maven.
 JVM ?=
 # As dev.forebay.Library names this platform.
@@ -30,7 +32,7 @@ JVM_NATIVES := target/jvm/natives/dev/forebay/natives/$(JVM_PLATFORM)
 INSTALL_ROOT ?=
 PREFIX ?= /usr/local
 
-.PHONY: help install install-c sanitize-c demo answers test python-test python-figures jvm-test jvm-jar simulate fuzz planted invariants miri shuttle audit packages torture figures data wheels rivals format lint
+.PHONY: help install install-c sanitize-c demo answers test python-test python-figures jvm-test jvm-jar demo-streams streams-figures simulate fuzz planted invariants miri shuttle audit packages torture figures data wheels rivals format lint
 
 help:
 	@echo 'make demo              load real text, read it back, verify it, and report rates and amplifications'
@@ -49,6 +51,8 @@ help:
 	@echo 'make python-figures    build the Python package as it is released, and measure it beside plyvel, lmdb, rocksdict and DuckDB'
 	@echo 'make jvm-test          build the Java package, and test it (JVM=ARGUMENTS for Maven, such as -Dtest=ModelTest)'
 	@echo 'make jvm-jar           build the jar of the Java package, with the native library of this platform'
+	@echo 'make demo-streams      count the words of this project, or of INPUT=FILE, by Kafka Streams on our stores; no broker'
+	@echo 'make streams-figures   measure our stores beside those that Kafka Streams has (RECORDS=2000000)'
 	@echo 'make torture           kills, readers, power cuts, full disks and faults on this machine: ROUNDS=20 of each for each layout'
 	@echo 'make simulate          the whole engine on a disk that loses power, and threads: SEEDS=300 histories from SEED=1 on'
 	@echo 'make fuzz              every structure against a model, every format damaged: SEEDS=300 of each from SEED=1 on; ONLY=NAME for one'
@@ -205,6 +209,31 @@ jvm-jar:
 	@mkdir -p $(JVM_NATIVES) && cp $$(ls target/release/libforebay_jni.so target/release/libforebay_jni.dylib 2>/dev/null) $(JVM_NATIVES)
 	$(MVN) --quiet --batch-mode --file java/pom.xml package -DskipTests $(JVM)
 	@ls java/core/target/forebay-*.jar
+
+# The tests' classes, and what they stand on.
+JVM_STREAMS = target/jvm/streams
+$(JVM_STREAMS)/classpath: java/pom.xml java/core/pom.xml java/kafka-streams/pom.xml
+	@mkdir -p $(JVM_STREAMS)
+	$(MVN) --quiet --batch-mode --file java/pom.xml --projects core,kafka-streams test-compile \
+	    dependency:build-classpath -Dmdep.outputFile='$(abspath $@)' $(JVM)
+
+RUN_STREAMS = $(JAVA) -Dforebay.library=target/release/libforebay_jni.so -Dlog4j2.configurationFile=log4j2-test.xml
+
+demo-streams: $(JVM_STREAMS)/classpath
+	$(CARGO) build --locked --release --package forebay-jni
+	$(MVN) --quiet --batch-mode --file java/pom.xml --projects core,kafka-streams test-compile $(JVM)
+	@$(RUN_STREAMS) -cp java/kafka-streams/target/test-classes:java/kafka-streams/target/classes:$$(cat $<) \
+	    dev.forebay.kafka.WordCount $(JVM_STREAMS)/state $(if $(INPUT),'$(abspath $(INPUT))',README.md ARCHITECTURE.md docs)
+
+# Each engine in a process of its own. Their heap is there from the beginning, so that what comes is theirs.
+streams-figures: $(JVM_STREAMS)/classpath
+	$(CARGO) build --locked --release --package forebay-jni
+	$(MVN) --quiet --batch-mode --file java/pom.xml --projects core,kafka-streams test-compile $(JVM)
+	@for what in rates memory; do for engine in forebay rocksdb; do \
+	    $(RUN_STREAMS) -Xms1500m -Xmx1500m -XX:+AlwaysPreTouch \
+	        -cp java/kafka-streams/target/test-classes:java/kafka-streams/target/classes:$$(cat $<) \
+	        dev.forebay.kafka.Figures $$what $$engine $(JVM_STREAMS) $(RECORDS) || exit; \
+	done; done
 
 # A toolchain without rustfmt or clippy fetches it; where that fails too, the step is passed over aloud.
 # The Python package is checked as for any Python, whichever there is.

@@ -21,6 +21,8 @@ PYTEST ?=
 PYTHON_FIGURES := target/python-figures
 
 MVN ?= mvn
+JAVA ?= java
+RECORDS ?= 2000000
 # Arguments for Maven.
 JVM ?=
 # As dev.forebay.Library names this platform.
@@ -30,7 +32,7 @@ JVM_NATIVES := target/jvm/natives/dev/forebay/natives/$(JVM_PLATFORM)
 INSTALL_ROOT ?=
 PREFIX ?= /usr/local
 
-.PHONY: help install install-c sanitize-c demo answers test python-test python-figures spark-groups-test jvm-test jvm-jar demo-spark spark-suites spark-kill spark-bench simulate fuzz planted invariants miri shuttle audit packages torture figures data wheels rivals format lint
+.PHONY: help install install-c sanitize-c demo answers test python-test python-figures spark-groups-test jvm-test jvm-jar demo-spark spark-suites spark-kill spark-bench simulate fuzz planted invariants miri shuttle audit packages torture figures data wheels rivals format lint demo-streams streams-figures
 
 help:
 	@echo 'make demo              load real text, read it back, verify it, and report rates and amplifications'
@@ -54,6 +56,8 @@ help:
 	@echo 'make spark-suites      Spark'"'"'s own streaming suites on our state store and on RocksDB'"'"'s (MINOR=4.1; half an hour)'
 	@echo 'make spark-kill        kill a stream of counts again and again, and compare it with a batch (KILLS=10)'
 	@echo 'make spark-bench       batches, commits, uploads and restarts beside RocksDB'"'"'s provider (KEYS=2400000 MEMORY_MIB=64 STORES=1)'
+	@echo 'make demo-streams      count the words of this project, or of INPUT=FILE, by Kafka Streams on our stores; no broker'
+	@echo 'make streams-figures   measure our stores beside those that Kafka Streams has (RECORDS=2000000)'
 	@echo 'make torture           kills, readers, power cuts, full disks and faults on this machine: ROUNDS=20 of each for each layout'
 	@echo 'make simulate          the whole engine on a disk that loses power, and threads: SEEDS=300 histories from SEED=1 on'
 	@echo 'make fuzz              every structure against a model, every format damaged: SEEDS=300 of each from SEED=1 on; ONLY=NAME for one'
@@ -246,6 +250,31 @@ spark-suites: jvm-jar
 spark-bench: jvm-jar
 	$(MVN) --quiet --batch-mode --file java/pom.xml test-compile -pl core,spark,spark/spark-4.1
 	MVN='$(MVN)' $(PYTHON) java/spark/suites/bench.py $(KEYS) $(UPDATES) $(BATCHES) $(MEMORY_MIB) $(STORES)
+
+# The tests' classes, and what they stand on.
+JVM_STREAMS = target/jvm/streams
+$(JVM_STREAMS)/classpath: java/pom.xml java/core/pom.xml java/kafka-streams/pom.xml
+	@mkdir -p $(JVM_STREAMS)
+	$(MVN) --quiet --batch-mode --file java/pom.xml --projects core,kafka-streams test-compile \
+	    dependency:build-classpath -Dmdep.outputFile='$(abspath $@)' $(JVM)
+
+RUN_STREAMS = $(JAVA) -Dforebay.library=target/release/libforebay_jni.so -Dlog4j2.configurationFile=log4j2-test.xml
+
+demo-streams: $(JVM_STREAMS)/classpath
+	$(CARGO) build --locked --release --package forebay-jni
+	$(MVN) --quiet --batch-mode --file java/pom.xml --projects core,kafka-streams test-compile $(JVM)
+	@$(RUN_STREAMS) -cp java/kafka-streams/target/test-classes:java/kafka-streams/target/classes:$$(cat $<) \
+	    dev.forebay.kafka.WordCount $(JVM_STREAMS)/state $(if $(INPUT),'$(abspath $(INPUT))',README.md ARCHITECTURE.md docs)
+
+# Each engine in a process of its own. Their heap is there from the beginning, so that what comes is theirs.
+streams-figures: $(JVM_STREAMS)/classpath
+	$(CARGO) build --locked --release --package forebay-jni
+	$(MVN) --quiet --batch-mode --file java/pom.xml --projects core,kafka-streams test-compile $(JVM)
+	@for what in rates memory; do for engine in forebay rocksdb; do \
+	    $(RUN_STREAMS) -Xms1500m -Xmx1500m -XX:+AlwaysPreTouch \
+	        -cp java/kafka-streams/target/test-classes:java/kafka-streams/target/classes:$$(cat $<) \
+	        dev.forebay.kafka.Figures $$what $$engine $(JVM_STREAMS) $(RECORDS) || exit; \
+	done; done
 
 # A toolchain without rustfmt or clippy fetches it; where that fails too, the step is passed over aloud.
 # The Python package is checked as for any Python, whichever there is.

@@ -16,12 +16,30 @@ import org.apache.kafka.streams.state.KeyValueIterator;
  * one that has gone by then is passed over.
  */
 class Entries<K> implements KeyValueIterator<K, byte[]> {
+    /** A scan, and what is made of where it stands. */
+    static class Part {
+        final Scan scan;
+
+        Part(Scan scan) {
+            this.scan = scan;
+        }
+
+        byte[] key() {
+            return scan.key();
+        }
+
+        /** Null for a key that has gone meanwhile. */
+        byte[] value(byte[] key) {
+            return scan.value();
+        }
+    }
+
     private final ForebayStore store;
-    /** Each gives a scan, or null for a table that is gone. */
-    private final Iterator<Supplier<Scan>> parts;
+    /** Each gives what is in a table, or null for one that is gone. */
+    private final Iterator<Supplier<Part>> parts;
     private final Predicate<byte[]> isWithin;
     private final Function<byte[], K> named;
-    private Scan scan;
+    private Part part;
     private KeyValue<K, byte[]> next;
     private volatile boolean isClosed;
 
@@ -29,7 +47,7 @@ class Entries<K> implements KeyValueIterator<K, byte[]> {
      * @param isWithin whether a key is one of those that were asked for
      * @param named what a key of a table is to the caller
      */
-    Entries(ForebayStore store, Iterator<Supplier<Scan>> parts, Predicate<byte[]> isWithin, Function<byte[], K> named) {
+    Entries(ForebayStore store, Iterator<Supplier<Part>> parts, Predicate<byte[]> isWithin, Function<byte[], K> named) {
         this.store = store;
         this.parts = parts;
         this.isWithin = isWithin;
@@ -42,7 +60,7 @@ class Entries<K> implements KeyValueIterator<K, byte[]> {
             return onClosed();
         }
         try {
-            while (next == null && (scan != null || parts.hasNext())) {
+            while (next == null && (part != null || parts.hasNext())) {
                 advance();
             }
         } catch (ForebayException.Closed closed) {
@@ -66,14 +84,15 @@ class Entries<K> implements KeyValueIterator<K, byte[]> {
     }
 
     private void advance() {
-        if (scan == null) {
-            scan = parts.next().get();
-        } else if (!scan.advance()) {
-            scan = null;
+        if (part == null) {
+            part = parts.next().get();
+        } else if (!part.scan.advance()) {
+            part = null;
         } else {
-            byte[] key = scan.key();
-            if (isWithin.test(key)) {
-                next = KeyValue.pair(named.apply(key), scan.value());
+            byte[] key = part.key();
+            byte[] value = isWithin.test(key) ? part.value(key) : null;
+            if (value != null) {
+                next = KeyValue.pair(named.apply(key), value);
             }
         }
     }
@@ -101,9 +120,9 @@ class Entries<K> implements KeyValueIterator<K, byte[]> {
     public void close() {
         isClosed = true;
         store.forget(this);
-        Scan left = scan;
+        Part left = part;
         if (left != null) {
-            left.close();
+            left.scan.close();
         }
     }
 }

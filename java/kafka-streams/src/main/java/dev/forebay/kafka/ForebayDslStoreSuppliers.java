@@ -22,13 +22,13 @@ public final class ForebayDslStoreSuppliers implements DslStoreSuppliers {
     @Override
     public WindowBytesStoreSupplier windowStore(DslWindowParams params) {
         return WindowSupplier.of(params.name(), format(params.dslStoreFormat()),
-                params.retentionPeriod().toMillis(), params.windowSize().toMillis(), params.retainDuplicates());
+                params.retentionPeriod().toMillis(), params.windowSize().toMillis(), params.retainDuplicates(), params.emitStrategy().type());
     }
 
     @Override
     public SessionBytesStoreSupplier sessionStore(DslSessionParams params) {
         Format format = params.storeFormat() == DslStoreFormat.HEADERS ? Format.HEADERS : Format.PLAIN;
-        return SessionSupplier.of(params.name(), format, params.retentionPeriod().toMillis());
+        return SessionSupplier.of(params.name(), format, params.retentionPeriod().toMillis(), params.emitStrategy().type());
     }
 
     /** Of nothing, as windows of joins have it, they are as they were before there were formats. */

@@ -173,13 +173,13 @@ class ForebayKeyValueStore extends ForebayStore implements KeyValueStore<Bytes, 
     private KeyValueIterator<Bytes, byte[]> now(Supplier<Scan> begin) {
         try {
             Scan scan = begin.get();
-            return iterator(List.of(() -> scan));
+            return iterator(List.of(() -> new Entries.Part(scan)));
         } catch (ForebayException error) {
             throw told("reading", error);
         }
     }
 
-    private KeyValueIterator<Bytes, byte[]> iterator(List<Supplier<Scan>> parts) {
+    private KeyValueIterator<Bytes, byte[]> iterator(List<Supplier<Entries.Part>> parts) {
         return keep(new Entries<>(this, parts.iterator(), key -> true, Bytes::wrap));
     }
 

@@ -12,7 +12,7 @@ import org.apache.kafka.streams.state.internals.SessionKeySchema;
 /** A store of sessions. */
 class ForebaySessionStore extends SegmentedStore implements SessionStore<Bytes, byte[]> {
     ForebaySessionStore(SessionSupplier of) {
-        super(of.name(), of.format(), Keys.SESSION, of.retentionPeriod(), of.segmentIntervalMs());
+        super(of.name(), of.format(), Keys.SESSION, of.retentionPeriod(), of.emits(), of.segmentIntervalMs());
     }
 
     static ForebaySessionStore of(SessionSupplier supplier) {
@@ -46,7 +46,7 @@ class ForebaySessionStore extends SegmentedStore implements SessionStore<Bytes, 
         return getBinary(SessionKeySchema.toBinary(key, sessionStart, sessionEnd).get());
     }
 
-    /** Sessions that end in this time, of all keys. */
+    /** Sessions that end in this time, of all keys. They are found until their table goes: so the host finds those that closed. */
     @Override
     public KeyValueIterator<Windowed<Bytes>, byte[]> findSessions(long earliestEnd, long latestEnd) {
         Ask ask = new Ask(null, null, earliestEnd, Long.MAX_VALUE, latestEnd, Direction.FORWARD);
@@ -77,7 +77,7 @@ class ForebaySessionStore extends SegmentedStore implements SessionStore<Bytes, 
     private KeyValueIterator<Windowed<Bytes>, byte[]> sessions(
             Bytes keyFrom, Bytes keyTo, long earliestEnd, long latestStart, Direction direction) {
         // They may end at any time.
-        return entries(new Ask(keyFrom, keyTo, earliestEnd, latestStart, Long.MAX_VALUE, direction), Keys::session);
+        return entries(new Ask(keyFrom, keyTo, living(earliestEnd), latestStart, Long.MAX_VALUE, direction), Keys::session);
     }
 
     @Override

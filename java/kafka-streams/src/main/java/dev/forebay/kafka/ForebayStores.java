@@ -1,6 +1,7 @@
 package dev.forebay.kafka;
 
 import java.time.Duration;
+import org.apache.kafka.streams.kstream.EmitStrategy.StrategyType;
 import org.apache.kafka.streams.state.KeyValueBytesStoreSupplier;
 import org.apache.kafka.streams.state.SessionBytesStoreSupplier;
 import org.apache.kafka.streams.state.WindowBytesStoreSupplier;
@@ -36,29 +37,35 @@ public final class ForebayStores {
     /** A store of windows. */
     public static WindowBytesStoreSupplier persistentWindowStore(
             String name, Duration retention, Duration windowSize, boolean retainDuplicates) {
-        return WindowSupplier.of(name, Format.PLAIN, retention.toMillis(), windowSize.toMillis(), retainDuplicates);
+        return windows(name, Format.PLAIN, retention, windowSize, retainDuplicates);
     }
 
     /** A store of windows whose values have timestamps. */
     public static WindowBytesStoreSupplier persistentTimestampedWindowStore(
             String name, Duration retention, Duration windowSize, boolean retainDuplicates) {
-        return WindowSupplier.of(name, Format.TIMESTAMPED, retention.toMillis(), windowSize.toMillis(), retainDuplicates);
+        return windows(name, Format.TIMESTAMPED, retention, windowSize, retainDuplicates);
     }
 
     /** A store of windows whose values have timestamps and headers. */
     public static WindowBytesStoreSupplier persistentTimestampedWindowStoreWithHeaders(
             String name, Duration retention, Duration windowSize, boolean retainDuplicates) {
-        return WindowSupplier.of(name, Format.HEADERS, retention.toMillis(), windowSize.toMillis(), retainDuplicates);
+        return windows(name, Format.HEADERS, retention, windowSize, retainDuplicates);
     }
 
     /** A store of sessions. */
     public static SessionBytesStoreSupplier persistentSessionStore(String name, Duration retention) {
-        return SessionSupplier.of(name, Format.PLAIN, retention.toMillis());
+        return SessionSupplier.of(name, Format.PLAIN, retention.toMillis(), StrategyType.ON_WINDOW_UPDATE);
     }
 
     /** A store of sessions whose values have headers. */
     public static SessionBytesStoreSupplier persistentSessionStoreWithHeaders(String name, Duration retention) {
-        return SessionSupplier.of(name, Format.HEADERS, retention.toMillis());
+        return SessionSupplier.of(name, Format.HEADERS, retention.toMillis(), StrategyType.ON_WINDOW_UPDATE);
+    }
+
+    private static WindowBytesStoreSupplier windows(
+            String name, Format format, Duration retention, Duration windowSize, boolean retainDuplicates) {
+        return WindowSupplier.of(
+                name, format, retention.toMillis(), windowSize.toMillis(), retainDuplicates, StrategyType.ON_WINDOW_UPDATE);
     }
 
     /** How long a time one table has: half of what is kept, as the built-in stores have it. */

@@ -1,7 +1,6 @@
 package dev.forebay.kafka;
 
 import dev.forebay.Direction;
-import dev.forebay.Scan;
 import java.util.Collection;
 import java.util.Objects;
 import java.util.function.Predicate;
@@ -22,7 +21,7 @@ class ForebayWindowStore extends SegmentedStore implements WindowStore<Bytes, by
     private int sequence;
 
     ForebayWindowStore(WindowSupplier of) {
-        super(of.name(), of.format(), Keys.WINDOW, of.retentionPeriod(), of.segmentIntervalMs());
+        super(of.name(), of.format(), Keys.WINDOW, of.retentionPeriod(), of.emits(), of.segmentIntervalMs());
         this.windowSize = of.windowSize();
         this.retainsDuplicates = of.retainDuplicates();
     }
@@ -49,7 +48,7 @@ class ForebayWindowStore extends SegmentedStore implements WindowStore<Bytes, by
 
     /** What {@code fetch} of one key gives. */
     private static final class Windows extends Entries<Long> implements WindowStoreIterator<byte[]> {
-        Windows(ForebayStore store, Collection<Supplier<Scan>> parts, Predicate<byte[]> isWithin) {
+        Windows(ForebayStore store, Collection<Supplier<Part>> parts, Predicate<byte[]> isWithin) {
             super(store, parts.iterator(), isWithin, Keys.WINDOW::time);
         }
     }
@@ -89,7 +88,7 @@ class ForebayWindowStore extends SegmentedStore implements WindowStore<Bytes, by
 
     private WindowStoreIterator<byte[]> windows(Bytes key, long from, long to, Direction direction) {
         Objects.requireNonNull(key, "key cannot be null");
-        return find(new Ask(key, key, from, to, to, direction), (parts, isWithin) -> new Windows(this, parts, isWithin));
+        return find(new Ask(key, key, living(from), to, to, direction), (parts, isWithin) -> new Windows(this, parts, isWithin));
     }
 
     @Override
@@ -103,7 +102,7 @@ class ForebayWindowStore extends SegmentedStore implements WindowStore<Bytes, by
     }
 
     private KeyValueIterator<Windowed<Bytes>, byte[]> windowed(Bytes keyFrom, Bytes keyTo, long from, long to, Direction direction) {
-        return entries(new Ask(keyFrom, keyTo, from, to, to, direction), key -> WindowKeySchema.fromStoreBytesKey(key, windowSize));
+        return entries(new Ask(keyFrom, keyTo, living(from), to, to, direction), key -> WindowKeySchema.fromStoreBytesKey(key, windowSize));
     }
 
     @Override

@@ -91,6 +91,27 @@ enum Keys {
         return highest;
     }
 
+    /** The numbers before the caller's key: in the order of time. */
+    final byte[] byTime(byte[] binary) {
+        return rotated(binary, binary.length - suffixBytes);
+    }
+
+    /** The other way round. */
+    final byte[] ofTime(byte[] byTime) {
+        return rotated(byTime, suffixBytes);
+    }
+
+    private static byte[] rotated(byte[] bytes, int first) {
+        byte[] rotated = Arrays.copyOf(Arrays.copyOfRange(bytes, first, bytes.length), bytes.length);
+        System.arraycopy(bytes, 0, rotated, bytes.length - first, first);
+        return rotated;
+    }
+
+    /** Before all of a time, in the order of time. */
+    static byte[] time(long time) {
+        return ByteBuffer.allocate(Long.BYTES).putLong(time).array();
+    }
+
     static Windowed<Bytes> session(byte[] binary) {
         return SessionKeySchema.from(Bytes.wrap(binary));
     }

@@ -10,6 +10,7 @@ import java.util.Arrays;
 import java.util.Collection;
 import java.util.List;
 import java.util.NavigableMap;
+import java.util.Set;
 import java.util.concurrent.ConcurrentSkipListMap;
 import java.util.function.Function;
 import java.util.function.Predicate;
@@ -17,6 +18,7 @@ import java.util.function.Supplier;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.metrics.Sensor;
 import org.apache.kafka.common.utils.Bytes;
+import org.apache.kafka.streams.kstream.EmitStrategy.StrategyType;
 import org.apache.kafka.streams.processor.internals.InternalProcessorContext;
 import org.apache.kafka.streams.processor.internals.metrics.StreamsMetricsImpl;
 import org.apache.kafka.streams.processor.internals.metrics.TaskMetrics;
@@ -26,24 +28,51 @@ import org.slf4j.LoggerFactory;
 /**
  * Entries that expire, in tables by time. A table goes as a whole once all that is in it has expired: nothing is read for
  * that, and nothing rewritten.
+ *
+ * <p>Where the host forwards windows once they are closed, it asks for those of a time, of all keys. There a second table
+ * has the keys in the order of time, without values.
  */
 abstract class SegmentedStore extends ForebayStore {
     private static final Logger LOG = LoggerFactory.getLogger(SegmentedStore.class);
     /** Between the format and the time that a table begins with. */
     private static final String SEPARATOR = "-";
+    private static final String BY_TIME = "time-";
+    private static final byte[] NONE = {};
+    private static final int BATCH_RECORDS = 1000;
+
+    /** Entries in the order of keys, and, or null, their keys in that of time. */
+    private record Segment(Table entries, Table byTime) {
+        void add(WriteBatch batch, Keys keys, byte[] binary, byte[] value) {
+            if (value == null) {
+                batch.delete(entries, binary);
+            } else {
+                batch.put(entries, binary, value);
+            }
+            if (byTime != null) {
+                byte[] timed = keys.byTime(binary);
+                if (value == null) {
+                    batch.delete(byTime, timed);
+                } else {
+                    batch.put(byTime, timed, NONE);
+                }
+            }
+        }
+    }
 
     final Keys keys;
     private final long retention;
+    private final StrategyType emits;
     private final long interval;
     /** By the number of the interval. */
-    private final NavigableMap<Long, Table> segments = new ConcurrentSkipListMap<>();
+    private final NavigableMap<Long, Segment> segments = new ConcurrentSkipListMap<>();
     private volatile long streamTime;
     private Sensor expired;
 
-    SegmentedStore(String name, Format format, Keys keys, long retention, long interval) {
+    SegmentedStore(String name, Format format, Keys keys, long retention, StrategyType emits, long interval) {
         super(name, format);
         this.keys = keys;
         this.retention = retention;
+        this.emits = emits;
         this.interval = interval;
     }
 
@@ -54,14 +83,39 @@ abstract class SegmentedStore extends ForebayStore {
         if (context.metrics() instanceof StreamsMetricsImpl metrics) {
             expired = TaskMetrics.droppedRecordsSensor(Thread.currentThread().getName(), context.taskId().toString(), metrics);
         }
-        for (String table : database.tables()) {
+        Set<String> tables = Set.copyOf(database.tables());
+        for (String table : tables) {
             checkFormat(table);
             if (table.startsWith(format.text)) {
-                long begin = Long.parseLong(table.substring(table.indexOf(SEPARATOR) + 1));
-                segments.put(begin / interval, database.table(table));
+                long segment = Long.parseLong(table.substring(table.indexOf(SEPARATOR) + 1)) / interval;
+                Segment opened = openSegment(segment);
+                segments.put(segment, opened);
+                if (opened.byTime != null && !tables.contains(BY_TIME + table)) {
+                    fill(opened);
+                }
             }
         }
         dropExpired();
+    }
+
+    private Segment openSegment(long segment) {
+        String table = format.text + SEPARATOR + segment * interval;
+        boolean isByTime = emits == StrategyType.ON_WINDOW_CLOSE;
+        return new Segment(database.table(table), isByTime ? database.table(BY_TIME + table) : null);
+    }
+
+    /** Of a store that had no second table before. */
+    private void fill(Segment segment) {
+        WriteBatch batch = new WriteBatch();
+        try (Scan scan = segment.entries.scan()) {
+            while (scan.advance()) {
+                batch.put(segment.byTime, keys.byTime(scan.key()), NONE);
+                if (batch.size() == BATCH_RECORDS) {
+                    database.write(batch);
+                }
+            }
+        }
+        database.write(batch);
     }
 
     @Override
@@ -70,45 +124,48 @@ abstract class SegmentedStore extends ForebayStore {
     }
 
     /** Where what has this time is written, made if need be; null if it has expired. */
-    private Table segment(long time) {
+    private Segment segment(long time) {
         long segment = time / interval;
         if (segment < (streamTime - retention) / interval) {
             return null;
         }
-        Table there = segments.get(segment);
+        Segment there = segments.get(segment);
         if (there == null) {
-            there = database.table(format.text + SEPARATOR + segment * interval);
+            there = openSegment(segment);
             segments.put(segment, there);
         }
         return there;
     }
 
     private void dropExpired() {
-        NavigableMap<Long, Table> past = segments.headMap((streamTime - retention) / interval, false);
+        NavigableMap<Long, Segment> past = segments.headMap((streamTime - retention) / interval, false);
         // First out of sight, then away.
         for (var entry = past.pollFirstEntry(); entry != null; entry = past.pollFirstEntry()) {
-            database.dropTable(entry.getValue().name());
+            Segment segment = entry.getValue();
+            if (segment.byTime != null) {
+                database.dropTable(segment.byTime.name());
+            }
+            database.dropTable(segment.entries.name());
         }
     }
 
     final void putBinary(byte[] binary, byte[] value) {
         checkOpen();
-        long time = keys.time(binary);
         try {
-            streamTime = Math.max(streamTime, time);
-            Table segment = segment(time);
+            streamTime = Math.max(streamTime, keys.time(binary));
+            Segment segment = segment(keys.time(binary));
             dropExpired();
             if (segment == null) {
                 tellExpired();
-                return;
+            } else if (segment.byTime != null) {
+                WriteBatch batch = new WriteBatch();
+                segment.add(batch, keys, binary, value);
+                write(() -> database.write(batch), 0);
+            } else if (value == null) {
+                write(() -> segment.entries.delete(binary), 1);
+            } else {
+                write(() -> segment.entries.put(binary, value), 1);
             }
-            write(() -> {
-                if (value == null) {
-                    segment.delete(binary);
-                } else {
-                    segment.put(binary, value);
-                }
-            }, 1);
         } catch (ForebayException error) {
             throw told("writing to", error);
         }
@@ -124,9 +181,9 @@ abstract class SegmentedStore extends ForebayStore {
     final byte[] getBinary(byte[] binary) {
         checkOpen();
         long time = keys.time(binary);
-        Table segment = time < oldest() ? null : segments.get(time / interval);
+        Segment segment = time < oldest() ? null : segments.get(time / interval);
         try {
-            return segment == null ? null : segment.get(binary);
+            return segment == null ? null : segment.entries.get(binary);
         } catch (ForebayException.NotFound dropped) {
             return null;
         } catch (ForebayException error) {
@@ -134,9 +191,15 @@ abstract class SegmentedStore extends ForebayStore {
         }
     }
 
-    /** The first time that has not expired. */
+    /** The first time that has not expired. What the host forwards once it is closed is still found when it closes. */
     private long oldest() {
-        return streamTime - retention + 1;
+        long first = streamTime - retention + 1;
+        return emits == StrategyType.ON_WINDOW_CLOSE && keys == Keys.WINDOW ? first - 1 : first;
+    }
+
+    /** A time, or what has not expired of it. */
+    final long living(long from) {
+        return Math.max(from, oldest());
     }
 
     @Override
@@ -149,16 +212,11 @@ abstract class SegmentedStore extends ForebayStore {
 
     @Override
     boolean restore(WriteBatch batch, byte[] key, byte[] value) {
-        Table segment = segment(keys.time(key));
-        if (segment == null) {
-            return false;
+        Segment segment = segment(keys.time(key));
+        if (segment != null) {
+            segment.add(batch, keys, key, value);
         }
-        if (value == null) {
-            batch.delete(segment, key);
-        } else {
-            batch.put(segment, key, value);
-        }
-        return true;
+        return segment != null;
     }
 
     /** Whose entries are asked for: those of keys between two, within a time, and in which tables. */
@@ -171,7 +229,7 @@ abstract class SegmentedStore extends ForebayStore {
     /** What an iterator over entries is made with. */
     @FunctionalInterface
     interface Maker<T extends Entries<?>> {
-        T make(Collection<Supplier<Scan>> parts, Predicate<byte[]> isWithin);
+        T make(Collection<Supplier<Entries.Part>> parts, Predicate<byte[]> isWithin);
     }
 
     final <T extends Entries<?>> T find(Ask ask, Maker<T> maker) {
@@ -180,35 +238,63 @@ abstract class SegmentedStore extends ForebayStore {
             LOG.warn(FROM_BEHIND_TO);
             return keep(maker.make(List.of(), key -> false));
         }
-        long from = Math.max(ask.from(), oldest());
-        byte[] lowest = ask.keyFrom() == null ? null : ask.isOfOneKey() ? keys.lowest(ask.keyFrom(), from) : ask.keyFrom().get();
-        byte[] highest = ask.keyTo() == null ? null : ask.isOfOneKey() ? keys.highest(ask.keyTo(), ask.to()) : keys.highest(ask.keyTo());
+        Predicate<byte[]> isWithin =
+                key -> keys.isBetween(key, ask.keyFrom(), ask.keyTo()) && keys.isWithin(key, ask.from(), ask.to());
+        return keep(maker.make(isByTime(ask) ? partsByTime(ask) : partsByKey(ask), isWithin));
+    }
+
+    private boolean isByTime(Ask ask) {
+        return emits == StrategyType.ON_WINDOW_CLOSE && ask.keyFrom() == null && ask.keyTo() == null;
+    }
+
+    private List<Supplier<Entries.Part>> partsByKey(Ask ask) {
+        Bytes first = ask.keyFrom();
+        Bytes last = ask.keyTo();
+        byte[] lowest = first == null ? null : ask.isOfOneKey() ? keys.lowest(first, ask.from()) : first.get();
+        byte[] highest = last == null ? null : ask.isOfOneKey() ? keys.highest(last, ask.to()) : keys.highest(last);
         // The end of a table's range is not in it.
         byte[] end = highest == null ? null : Arrays.copyOf(highest, highest.length + 1);
-        List<Supplier<Scan>> parts = new ArrayList<>();
-        for (long segment : segmentsOf(from, ask)) {
-            parts.add(() -> scan(segment, lowest, end, ask.direction()));
-        }
-        return keep(maker.make(parts,
-                key -> keys.isBetween(key, ask.keyFrom(), ask.keyTo()) && keys.isWithin(key, from, ask.to())));
+        return parts(ask, segment -> new Entries.Part(segment.entries.range(lowest, end, ask.direction())));
     }
 
-    private Collection<Long> segmentsOf(long from, Ask ask) {
-        if (ask.segmentsTo() < from) {
+    private List<Supplier<Entries.Part>> partsByTime(Ask ask) {
+        byte[] begin = Keys.time(Math.max(0, ask.from()));
+        byte[] end = ask.segmentsTo() == Long.MAX_VALUE ? null : Keys.time(ask.segmentsTo() + 1);
+        return parts(ask, segment -> new Entries.Part(segment.byTime.range(begin, end, ask.direction())) {
+            @Override
+            byte[] key() {
+                return keys.ofTime(scan.key());
+            }
+
+            @Override
+            byte[] value(byte[] key) {
+                return segment.entries.get(key);
+            }
+        });
+    }
+
+    /** Those of the segments that are asked for; null for one that has expired by then. */
+    private List<Supplier<Entries.Part>> parts(Ask ask, Function<Segment, Entries.Part> begin) {
+        List<Supplier<Entries.Part>> parts = new ArrayList<>();
+        for (long number : segmentsOf(ask)) {
+            parts.add(() -> {
+                Segment segment = segments.get(number);
+                try {
+                    return segment == null ? null : begin.apply(segment);
+                } catch (ForebayException.NotFound dropped) {
+                    return null;
+                }
+            });
+        }
+        return parts;
+    }
+
+    private Collection<Long> segmentsOf(Ask ask) {
+        if (ask.segmentsTo() < ask.from() || ask.segmentsTo() < 0) {
             return List.of();
         }
-        NavigableMap<Long, Table> asked = segments.subMap(from / interval, true, ask.segmentsTo() / interval, true);
+        NavigableMap<Long, Segment> asked = segments.subMap(ask.from() / interval, true, ask.segmentsTo() / interval, true);
         return List.copyOf((ask.direction() == Direction.FORWARD ? asked : asked.descendingMap()).keySet());
-    }
-
-    /** Null for one that has expired meanwhile. */
-    private Scan scan(long segment, byte[] from, byte[] end, Direction direction) {
-        Table table = segments.get(segment);
-        try {
-            return table == null ? null : table.range(from, end, direction);
-        } catch (ForebayException.NotFound dropped) {
-            return null;
-        }
     }
 
     final <K> Entries<K> entries(Ask ask, Function<byte[], K> named) {

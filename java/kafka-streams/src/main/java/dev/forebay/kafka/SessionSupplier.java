@@ -2,6 +2,7 @@ package dev.forebay.kafka;
 
 import java.util.Objects;
 import org.apache.kafka.common.utils.Bytes;
+import org.apache.kafka.streams.kstream.EmitStrategy.StrategyType;
 import org.apache.kafka.streams.state.HeadersBytesStoreSupplier;
 import org.apache.kafka.streams.state.SessionBytesStoreSupplier;
 import org.apache.kafka.streams.state.SessionStore;
@@ -11,24 +12,30 @@ class SessionSupplier implements SessionBytesStoreSupplier {
     private final String name;
     private final Format format;
     private final long retention;
+    private final StrategyType emits;
 
-    SessionSupplier(String name, Format format, long retention) {
+    SessionSupplier(String name, Format format, long retention, StrategyType emits) {
         this.name = Objects.requireNonNull(name, "name cannot be null");
         this.format = format;
         this.retention = retention;
+        this.emits = emits;
         if (retention < 0) {
             throw new IllegalArgumentException("The sessions of store " + name + " are kept for " + retention + " ms; it is not negative.");
         }
     }
 
-    static SessionSupplier of(String name, Format format, long retention) {
-        return format == Format.HEADERS ? new Headers(name, retention) : new SessionSupplier(name, format, retention);
+    static SessionSupplier of(String name, Format format, long retention, StrategyType emits) {
+        return format == Format.HEADERS ? new Headers(name, retention, emits) : new SessionSupplier(name, format, retention, emits);
     }
 
     private static final class Headers extends SessionSupplier implements HeadersBytesStoreSupplier {
-        Headers(String name, long retention) {
-            super(name, Format.HEADERS, retention);
+        Headers(String name, long retention, StrategyType emits) {
+            super(name, Format.HEADERS, retention, emits);
         }
+    }
+
+    StrategyType emits() {
+        return emits;
     }
 
     Format format() {

@@ -12,6 +12,7 @@ import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 
 /**
  * The database of a store. It has no log: the changelog is one. What is durable has the offset that belongs to it.
@@ -86,7 +87,7 @@ final class StateDatabase implements AutoCloseable {
         database.dropTable(name);
     }
 
-    Iterable<String> tables() {
+    Set<String> tables() {
         return database.tables().keySet();
     }
 

@@ -2,6 +2,7 @@ package dev.forebay.kafka;
 
 import java.util.Objects;
 import org.apache.kafka.common.utils.Bytes;
+import org.apache.kafka.streams.kstream.EmitStrategy.StrategyType;
 import org.apache.kafka.streams.state.HeadersBytesStoreSupplier;
 import org.apache.kafka.streams.state.WindowBytesStoreSupplier;
 import org.apache.kafka.streams.state.WindowStore;
@@ -13,30 +14,37 @@ class WindowSupplier implements WindowBytesStoreSupplier {
     private final long retention;
     private final long windowSize;
     private final boolean retainsDuplicates;
+    private final StrategyType emits;
 
-    WindowSupplier(String name, Format format, long retention, long windowSize, boolean retainsDuplicates) {
+    WindowSupplier(String name, Format format, long retention, long windowSize, boolean retainsDuplicates, StrategyType emits) {
         this.name = Objects.requireNonNull(name, "name cannot be null");
         this.format = format;
         this.retention = retention;
         this.windowSize = windowSize;
         this.retainsDuplicates = retainsDuplicates;
+        this.emits = emits;
         if (windowSize < 0 || retention < windowSize) {
             throw new IllegalArgumentException("The windows of store " + name + " are of " + windowSize + " ms, and are kept for "
                     + retention + " ms; the first is not negative, and the second not less.");
         }
     }
 
-    static WindowSupplier of(String name, Format format, long retention, long windowSize, boolean retainsDuplicates) {
+    static WindowSupplier of(
+            String name, Format format, long retention, long windowSize, boolean retainsDuplicates, StrategyType emits) {
         return format == Format.HEADERS
-                ? new Headers(name, retention, windowSize, retainsDuplicates)
-                : new WindowSupplier(name, format, retention, windowSize, retainsDuplicates);
+                ? new Headers(name, retention, windowSize, retainsDuplicates, emits)
+                : new WindowSupplier(name, format, retention, windowSize, retainsDuplicates, emits);
     }
 
     /** The marker stands on the supplier, too. */
     private static final class Headers extends WindowSupplier implements HeadersBytesStoreSupplier {
-        Headers(String name, long retention, long windowSize, boolean retainsDuplicates) {
-            super(name, Format.HEADERS, retention, windowSize, retainsDuplicates);
+        Headers(String name, long retention, long windowSize, boolean retainsDuplicates, StrategyType emits) {
+            super(name, Format.HEADERS, retention, windowSize, retainsDuplicates, emits);
         }
+    }
+
+    StrategyType emits() {
+        return emits;
     }
 
     Format format() {

@@ -14,7 +14,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /** A host that is killed between and during commits: {@link KilledHost} says what must be there afterwards. */
 class KillTest {
-    private static final int ROUNDS = Integer.getInteger("forebay.kills", 4);
+    private static final int ROUNDS = Integer.getInteger("forebay.kills", 2);
 
     @TempDir
     Path dir;

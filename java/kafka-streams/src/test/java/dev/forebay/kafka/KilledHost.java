@@ -18,6 +18,7 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.StreamsConfig;
+import org.apache.kafka.streams.kstream.EmitStrategy.StrategyType;
 import org.apache.kafka.streams.kstream.Windowed;
 import org.apache.kafka.streams.state.KeyValueIterator;
 import org.apache.kafka.streams.state.internals.WindowKeySchema;
@@ -51,8 +52,9 @@ public final class KilledHost {
         context = Host.context(
                 dir, Map.of(StreamsConfig.PROCESSING_GUARANTEE_CONFIG, guarantee, Settings.COMMIT_RECORDS, commitRecords));
         words = Host.open(ForebayKeyValueStore.of("words", Format.PLAIN), context);
-        windows = Host.open(
-                ForebayWindowStore.of(WindowSupplier.of("windows", Format.PLAIN, RETENTION, WINDOW, false)), context);
+        WindowSupplier supplier =
+                WindowSupplier.of("windows", Format.PLAIN, RETENTION, WINDOW, false, StrategyType.ON_WINDOW_UPDATE);
+        windows = Host.open(ForebayWindowStore.of(supplier), context);
         readLog();
     }
 

@@ -19,6 +19,7 @@ import java.util.TreeSet;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.KeyValue;
+import org.apache.kafka.streams.kstream.EmitStrategy.StrategyType;
 import org.apache.kafka.streams.state.WindowStoreIterator;
 import org.apache.kafka.test.InternalMockProcessorContext;
 import org.junit.jupiter.api.AfterEach;
@@ -49,7 +50,7 @@ class SegmentsTest {
     }
 
     private ForebayWindowStore windows() {
-        WindowSupplier supplier = WindowSupplier.of("windows", Format.PLAIN, RETENTION, 10, false);
+        WindowSupplier supplier = WindowSupplier.of("windows", Format.PLAIN, RETENTION, 10, false, StrategyType.ON_WINDOW_UPDATE);
         return Host.open(ForebayWindowStore.of(supplier), context);
     }
 

@@ -60,7 +60,7 @@ class TopologyTest {
     void allThatComesOutIsTheSame(String format) {
         List<String> expected = run(RocksDBDslStoreSuppliers.class, format);
         List<String> found = run(ForebayDslStoreSuppliers.class, format);
-        assertTrue(expected.size() > 4000, "only " + expected.size());
+        assertTrue(expected.size() > 1000, "only " + expected.size());
         for (int index = 0; index < Math.min(expected.size(), found.size()); index++) {
             assertEquals(expected.get(index), found.get(index), "of number " + index);
         }
@@ -117,7 +117,7 @@ class TopologyTest {
                     driver.createInputTopic("words", new StringSerializer(), new StringSerializer()),
                     driver.createInputTopic("others", new StringSerializer(), new StringSerializer()));
             Random random = new Random(11);
-            for (int record = 0; record < 600; record++) {
+            for (int record = 0; record < 250; record++) {
                 // Some are late, some too late; now and then there is a pause.
                 long time = Math.max(0, record * 700L - random.nextInt(random.nextInt(10) == 0 ? 60_000 : 3_000));
                 String value = random.nextInt(10) == 0 ? null : "v" + random.nextInt(50);
@@ -127,17 +127,25 @@ class TopologyTest {
                     .readRecordsToList()
                     .forEach(record -> out.add(record.timestamp() + " " + record.key() + " " + record.value() + " " + record.headers()));
             ask(driver, out);
+            // The built-in stores with headers answer none of these.
+            if (!format.equals("HEADERS")) {
+                query(driver, out);
+            }
         }
         return out;
     }
 
-    /** What interactive queries of both kinds tell. */
+    /** What stores tell. */
     private static void ask(TopologyTestDriver driver, List<String> out) {
         driver.<String, Long>getKeyValueStore("counts").all().forEachRemaining(entry -> out.add("all " + entry));
         driver.<String, Long>getWindowStore("windows").all().forEachRemaining(entry -> out.add("window " + entry));
         driver.<String, Long>getWindowStore("windows").backwardFetch("k1", "k4", Instant.EPOCH, Instant.ofEpochMilli(500_000))
                 .forEachRemaining(entry -> out.add("backward " + entry));
         driver.<String, Long>getSessionStore("sessions").fetch("k1", "k5").forEachRemaining(entry -> out.add("session " + entry));
+    }
+
+    /** What queries tell. */
+    private static void query(TopologyTestDriver driver, List<String> out) {
         Instant latest = Instant.ofEpochMilli(1_000_000);
         query(driver, "counts", KeyQuery.<String, Long>withKey("k3"), out);
         query(driver, "counts", RangeQuery.<String, Long>withRange("k2", "k5").withDescendingKeys(), out);

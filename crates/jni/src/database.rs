@@ -210,6 +210,10 @@ natives! {
         given(env, told.as_bytes())
     }
 
+    fn version(env) -> [jbyte] {
+        given(env, env!("CARGO_PKG_VERSION").as_bytes())
+    }
+
     // For tests: what panics here must not end the JVM.
     fn panic(env, text_of_it: [jbyte]) -> void {
         let told = text(env, &text_of_it, "text")?;

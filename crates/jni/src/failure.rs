@@ -27,12 +27,16 @@ impl Failure {
         Self::Engine(Error::invalid(reason))
     }
 
-    /// The class of the exception, within `ForebayException`, and its text.
-    fn told(&self) -> (&'static str, String) {
+    /// The class of the exception, and its text.
+    fn told(&self) -> (String, String) {
         match self {
-            Self::Engine(error) => (class_of(error), error.to_string()),
-            Self::Closed(what) => ("Closed", format!("the {what} is closed")),
-            Self::Jvm(error) => ("Internal", format!("the JVM refused a call: {error}")),
+            Self::Engine(error) => (own(class_of(error)), error.to_string()),
+            Self::Closed(what) => (own("Closed"), format!("the {what} is closed")),
+            // What is caught here was thrown, and waits no more.
+            Self::Jvm(jni::errors::Error::JniCall(jni::errors::JniError::NoMemory)) => {
+                ("java/lang/OutOfMemoryError".into(), "Java has no room for the answer of dev.forebay".into())
+            }
+            Self::Jvm(error) => (own("Internal"), format!("the JVM refused a call: {error}")),
         }
     }
 }
@@ -49,6 +53,14 @@ impl From<jni::errors::Error> for Failure {
     }
 }
 
+/// A class within `ForebayException`.
+fn own(class: &str) -> String {
+    format!("dev/forebay/ForebayException${class}")
+}
+
+/// What the engine says where a database is closed amid a call that had got past the numbers.
+const CLOSED: &str = "the database is closed";
+
 fn class_of(error: &Error) -> &'static str {
     match error {
         error if error.is_not_found() => "NotFound",
@@ -56,6 +68,7 @@ fn class_of(error: &Error) -> &'static str {
         Error::Io { .. } | Error::TooManyFiles { .. } => "Io",
         Error::Corruption { .. } => "Corruption",
         Error::TooLong(_) => "TooLong",
+        Error::Invalid(reason) if reason.as_str() == CLOSED => "Closed",
         Error::Invalid(_) => "InvalidArgument",
         Error::Locked { .. } => "Busy",
         Error::NewerFormat { .. } => "NewerFormat",
@@ -80,7 +93,7 @@ impl<T: Default> ErrorPolicy<T, Failure> for Throw {
         // One of the JVM's own stays.
         if !env.exception_check() {
             let (class, text) = failure.told();
-            throw(env, class, &text);
+            throw(env, &class, &text);
         }
         Ok(T::default())
     }
@@ -94,7 +107,7 @@ impl<T: Default> ErrorPolicy<T, Failure> for Throw {
         let text =
             text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("without a text");
         if !env.exception_check() {
-            throw(env, "Internal", &Error::bug(format!("a call panicked: {text}")).to_string());
+            throw(env, &own("Internal"), &Error::bug(format!("a call panicked: {text}")).to_string());
         }
         Ok(T::default())
     }
@@ -103,8 +116,7 @@ impl<T: Default> ErrorPolicy<T, Failure> for Throw {
 /// The class is that of the package which called: a process may have several, each of a class loader of its own. There must
 /// be an exception, or what was not done counts as done.
 fn throw(env: &mut Env<'_>, class: &str, text: &str) {
-    let own = format!("dev/forebay/ForebayException${class}");
-    for class in [&own, "java/lang/Error"] {
+    for class in [class, "java/lang/Error"] {
         let thrown = env.find_class(JNIString::from(class));
         // What throws tells of the exception that waits from here on, which is what was wanted.
         let _ = thrown.and_then(|class| env.throw_new(class, JNIString::from(text)));

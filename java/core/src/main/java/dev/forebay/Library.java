@@ -1,13 +1,17 @@
 package dev.forebay;
 
+import static java.nio.charset.StandardCharsets.UTF_8;
+
 import java.io.IOException;
 import java.io.InputStream;
+import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
+import java.util.function.Supplier;
 
 /**
  * Loads the native half: the file that the property {@code forebay.library} names; else the one that the jar has for this
@@ -37,6 +41,29 @@ final class Library {
                     "the native half of dev.forebay was not found; name its file by -Dforebay.library=FILE. Tried: " + tried);
             told.initCause(error);
             throw told;
+        }
+    }
+
+    /** One of another version may have other calls, or the same that mean something else. */
+    static void check(Supplier<byte[]> version) {
+        String ours = jarVersion();
+        String theirs;
+        try {
+            theirs = new String(version.get(), UTF_8);
+        } catch (UnsatisfiedLinkError error) {
+            theirs = "older";
+        }
+        if (!theirs.equals(ours)) {
+            throw new UnsatisfiedLinkError("the native half of dev.forebay that was loaded has version " + theirs + ", and the jar "
+                    + ours + "; name the file of that version by -Dforebay.library=FILE, or take the other away from java.library.path");
+        }
+    }
+
+    private static String jarVersion() {
+        try (InputStream version = Library.class.getResourceAsStream("version")) {
+            return version == null ? "none" : new String(version.readAllBytes(), UTF_8).trim();
+        } catch (IOException error) {
+            throw new UncheckedIOException(error);
         }
     }
 

@@ -12,6 +12,7 @@ import java.lang.ref.Cleaner;
 abstract class Native {
     static {
         Library.load();
+        Library.check(Native::version);
         // The native half throws them, also where this loader is closed, or there is little memory left.
         for (Class<?> exception : ForebayException.class.getDeclaredClasses()) {
             try {
@@ -96,6 +97,8 @@ abstract class Native {
     static native byte[] stats(long database);
 
     static native byte[] describe(long database);
+
+    static native byte[] version();
 
     static native void panic(byte[] text);
 

@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.lang.ref.WeakReference;
 import java.lang.reflect.InvocationTargetException;
@@ -35,6 +36,16 @@ class LoaderTest {
         try (Database db = Database.open(dir.resolve("db0"))) {
             assertEquals("value", text(db.table("t").get(bytes("key"))));
         }
+    }
+
+    @Test
+    void aLibraryOfAnotherVersionIsRefused() {
+        Library.check(Native::version);
+        Error told = assertThrows(UnsatisfiedLinkError.class, () -> Library.check(() -> bytes("9.9.9")));
+        assertTrue(told.getMessage().contains("9.9.9") && told.getMessage().contains(text(Native.version())), told.getMessage());
+        assertThrows(UnsatisfiedLinkError.class, () -> Library.check(() -> {
+            throw new UnsatisfiedLinkError("version");
+        }));
     }
 
     private static WeakReference<ClassLoader> used(Path path) throws Exception {

@@ -261,9 +261,10 @@ final class StateDatabase implements AutoCloseable {
         scans.clear();
     }
 
-    /** Makes a copy of what is there, mostly of links. */
+    /** Makes a copy of what is there, mostly of links. What is in lists is linked; what is not would be copied each time. */
     Checkpoint checkpoint(Path directory) {
         flush();
+        database.flush();
         return database.checkpoint(directory);
     }
 

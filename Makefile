@@ -170,8 +170,11 @@ test: format lint
 	        else echo 'skipped: the Python package, as what its tests need could not be installed' >&2; fi; \
 	    else echo 'skipped: the Python package, as there is no Python 3.11 or later with venv (PYTHON=)' >&2; fi
 	@if $(MVN) --version >/dev/null 2>&1 && javac --release 17 --version >/dev/null 2>&1; \
-	    then if $(MVN) --quiet --batch-mode --file java/pom.xml dependency:resolve >/dev/null 2>&1; \
-	        then $(MAKE) --no-print-directory jvm-test; \
+	    then if $(MVN) --quiet --batch-mode --file java/pom.xml dependency:resolve -pl core >/dev/null 2>&1; \
+	        then if $(MVN) --quiet --batch-mode dependency:get -Dartifact=org.apache.spark:spark-sql_2.13:4.1.1 >/dev/null 2>&1; \
+	            then $(MAKE) --no-print-directory jvm-test; \
+	            else echo 'skipped: the state store of Spark, as Spark could not be fetched' >&2; \
+	                $(MAKE) --no-print-directory jvm-test JVM='-pl core $(JVM)'; fi; \
 	        else echo 'skipped: the Java package, as what its tests need could not be fetched' >&2; fi; \
 	    else echo 'skipped: the Java package, as there is no Maven with a JDK 17 or later (MVN=)' >&2; fi
 

@@ -32,7 +32,7 @@ JVM_NATIVES := target/jvm/natives/dev/forebay/natives/$(JVM_PLATFORM)
 INSTALL_ROOT ?=
 PREFIX ?= /usr/local
 
-.PHONY: help install install-c sanitize-c demo answers test python-test python-figures spark-groups-test jvm-test jvm-jar demo-spark spark-suites spark-kill spark-bench simulate fuzz planted invariants miri shuttle audit packages torture figures data wheels rivals format lint demo-streams streams-figures
+.PHONY: help install install-c sanitize-c demo answers test python-test python-figures spark-groups-test jvm-test jvm-jar demo-spark spark-suites spark-kill spark-bench simulate fuzz planted invariants miri shuttle audit packages torture figures data wheels rivals format lint demo-streams streams-figures spark-jar
 
 help:
 	@echo 'make demo              load real text, read it back, verify it, and report rates and amplifications'
@@ -52,6 +52,7 @@ help:
 	@echo 'make spark-groups-test  the group-by on Spark by the Python package; installs PySpark, and needs a JVM'
 	@echo 'make jvm-test          build the Java package, and test it (JVM=ARGUMENTS for Maven, such as -Dtest=ModelTest)'
 	@echo 'make jvm-jar           build the jar of the Java package, with the native library of this platform'
+	@echo 'make spark-jar         build the jars of the state store for Spark 4.0, 4.1 and 4.2, and that of the engine'
 	@echo 'make demo-spark        a stream of counts over a folder by PySpark, its state in Forebay (INPUT=FOLDER)'
 	@echo 'make spark-suites      Spark'"'"'s own streaming suites on our state store and on RocksDB'"'"'s (MINOR=4.1; half an hour)'
 	@echo 'make spark-kill        kill a stream of counts again and again, and compare it with a batch (KILLS=10)'
@@ -175,8 +176,11 @@ test: format lint
 	        else echo 'skipped: the Python package, as what its tests need could not be installed' >&2; fi; \
 	    else echo 'skipped: the Python package, as there is no Python 3.11 or later with venv (PYTHON=)' >&2; fi
 	@if $(MVN) --version >/dev/null 2>&1 && javac --release 17 --version >/dev/null 2>&1; \
-	    then if $(MVN) --quiet --batch-mode --file java/pom.xml dependency:resolve >/dev/null 2>&1; \
-	        then $(MAKE) --no-print-directory jvm-test; \
+	    then if $(MVN) --quiet --batch-mode --file java/pom.xml dependency:resolve -pl core >/dev/null 2>&1; \
+	        then if $(MVN) --quiet --batch-mode dependency:get -Dartifact=org.apache.spark:spark-sql_2.13:4.1.1 >/dev/null 2>&1; \
+	            then $(MAKE) --no-print-directory jvm-test; \
+	            else echo 'skipped: the state store of Spark, as Spark could not be fetched' >&2; \
+	                $(MAKE) --no-print-directory jvm-test JVM='-pl core $(JVM)'; fi; \
 	        else echo 'skipped: the Java package, as what its tests need could not be fetched' >&2; fi; \
 	    else echo 'skipped: the Java package, as there is no Maven with a JDK 17 or later (MVN=)' >&2; fi
 
@@ -218,8 +222,8 @@ jvm-test:
 jvm-jar:
 	$(CARGO) build --locked --release --package forebay-jni
 	@mkdir -p $(JVM_NATIVES) && cp $$(ls target/release/libforebay_jni.so target/release/libforebay_jni.dylib 2>/dev/null) $(JVM_NATIVES)
-	$(MVN) --quiet --batch-mode --file java/pom.xml package -DskipTests $(JVM)
-	@ls java/core/target/forebay-*.jar java/spark/spark-*/target/forebay-*.jar
+	$(MVN) --quiet --batch-mode --file java/pom.xml package -DskipTests -pl core $(JVM)
+	@ls java/core/target/forebay-*.jar
 
 # The state store of Spark: what it takes to run PySpark is in an environment of its own.
 MINOR ?= 4.1
@@ -237,17 +241,23 @@ $(SPARK_VENV):
 	$(PYTHON) -m venv $@
 	$@/bin/pip install --quiet --disable-pip-version-check pyspark==4.1.1 || { rm -rf $@; false; }
 
-demo-spark: $(SPARK_VENV) jvm-jar
+SPARK_MODULES := core,spark,spark/spark-4.0,spark/spark-4.1,spark/spark-4.2
+
+spark-jar: jvm-jar
+	$(MVN) --quiet --batch-mode --file java/pom.xml package -DskipTests -pl $(SPARK_MODULES)
+	@ls java/spark/spark-*/target/forebay-*.jar
+
+demo-spark: $(SPARK_VENV) spark-jar
 	@rm -rf target/spark-demo
 	$(SPARK_VENV)/bin/python java/spark/demo/counts.py $(SPARK_INPUT) target/spark-demo --jars $(SPARK_JARS)
 
-spark-kill: $(SPARK_VENV) jvm-jar
+spark-kill: $(SPARK_VENV) spark-jar
 	$(SPARK_VENV)/bin/python java/spark/demo/kill.py --kills $(KILLS) --jars $(SPARK_JARS)
 
-spark-suites: jvm-jar
+spark-suites: spark-jar
 	MVN='$(MVN)' $(PYTHON) java/spark/suites/run.py $(MINOR) $(SUITES)
 
-spark-bench: jvm-jar
+spark-bench: spark-jar
 	$(MVN) --quiet --batch-mode --file java/pom.xml test-compile -pl core,spark,spark/spark-4.1
 	MVN='$(MVN)' $(PYTHON) java/spark/suites/bench.py $(KEYS) $(UPDATES) $(BATCHES) $(MEMORY_MIB) $(STORES)
 

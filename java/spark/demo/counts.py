@@ -43,6 +43,7 @@ def write(batch: DataFrame, number: int, out: Path) -> None:
     new = out.with_suffix(".new")
     new.write_text(json.dumps({"batch": number, "counts": counts}))
     os.replace(new, out)
+    print(f"batch {number}", flush=True)
 
 
 def main() -> None:
@@ -68,7 +69,6 @@ def main() -> None:
         .trigger(availableNow=True)
         .start()
     )
-    print("started", flush=True)
     query.awaitTermination()
 
     result = json.loads(out.read_text())

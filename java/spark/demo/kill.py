@@ -1,6 +1,6 @@
 """Kills a stream of counts again and again, driver and executor at once, and sees that nothing is lost or counted twice.
 
-Each run of `counts.py` gets a while, is killed between or during batches, and is run again with the same checkpoint; the
+Each run of `counts.py` does a few batches, is killed some time after one, between or during batches, and is run again with the same checkpoint; the
 last one ends, and compares its counts with those of a batch.
 """
 
@@ -25,19 +25,21 @@ def fill(folder: Path, count: int, dice: random.Random) -> None:
         (folder / f"{number:05}.txt").write_text(" ".join(words))
 
 
-def attempt(command: list[str], seconds: float | None) -> int | None:
-    """Runs it, and kills it with all it has started after so many seconds of streaming. Returns its status, or None."""
+def attempt(command: list[str], batches: int | None, seconds: float) -> int | None:
+    """Runs it, and kills it with all it has started some time after so many batches. Returns its status, or None."""
     child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True)
     said = []
     for line in child.stdout:
         said.append(line)
-        if line.startswith("started") and seconds is not None:
-            time.sleep(seconds)
-            if child.poll() is None:
-                os.killpg(child.pid, signal.SIGKILL)
-            break
+        if batches is not None and line.startswith("batch "):
+            batches -= 1
+            if batches == 0:
+                time.sleep(seconds)
+                if child.poll() is None:
+                    os.killpg(child.pid, signal.SIGKILL)
+                break
     rest, _ = child.communicate()
-    if seconds is None or child.returncode not in (0, -signal.SIGKILL):
+    if child.returncode != -signal.SIGKILL:
         print("".join(said[-20:]) + rest)
     return None if child.returncode == -signal.SIGKILL else child.returncode
 
@@ -47,7 +49,7 @@ def main() -> int:
     parser.add_argument("--jars", nargs="+", required=True)
     parser.add_argument("--kills", type=int, default=10)
     parser.add_argument("--files", type=int, default=400)
-    parser.add_argument("--seconds", type=float, default=4, help="the longest while that a run has")
+    parser.add_argument("--seconds", type=float, default=1, help="the longest while behind a batch")
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     dice = random.Random(arguments.seed)
@@ -58,7 +60,7 @@ def main() -> int:
         command += ["--files-per-batch", "2", "--snapshot-every", "2", "--jars", *arguments.jars]
         killed = 0
         for _ in range(arguments.kills):
-            status = attempt(command, dice.uniform(0, arguments.seconds))
+            status = attempt(command, dice.randrange(1, 5), dice.uniform(0, arguments.seconds))
             if status is None:
                 killed += 1
             elif status != 0:
@@ -66,7 +68,7 @@ def main() -> int:
                 return 1
         commits = len([name for name in (Path(folder) / "state/stream/commits").iterdir() if name.name.isdigit()])
         print(f"{killed} of {arguments.kills} runs were killed, {commits} batches were committed by then", flush=True)
-        return attempt(command, None)
+        return attempt(command, None, 0)
 
 
 if __name__ == "__main__":

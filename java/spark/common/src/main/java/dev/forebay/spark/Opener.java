@@ -63,6 +63,7 @@ final class Opener {
 
     private void replay(StateDatabase database, List<Naming.Version> changelogs) {
         long begin = System.currentTimeMillis();
+        database.beginReplay();
         for (Naming.Version version : changelogs) {
             try {
                 Replay.into(database, plan.remote().changelogReader(plan.naming().changelog(version)), plan.shape());
@@ -72,7 +73,7 @@ final class Opener {
                 throw new Cause(error);
             }
         }
-        database.flush();
+        database.endReplay();
         if (!changelogs.isEmpty()) {
             loads.set(Name.REPLAY_MILLISECONDS, Math.max(1, System.currentTimeMillis() - begin));
             loads.set(Name.REPLAYED_FILES, changelogs.size());

@@ -69,6 +69,10 @@ final class Pending {
         return bytes;
     }
 
+    int writes() {
+        return writes;
+    }
+
     boolean isEmpty() {
         return writes == 0;
     }

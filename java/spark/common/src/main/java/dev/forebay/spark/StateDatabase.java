@@ -29,6 +29,9 @@ final class StateDatabase implements AutoCloseable {
     /** So many bytes wait for one call. */
     private static final long PENDING_BYTES_MAX = 2 << 20;
 
+    /** A lookup costs as much as a walk over so many keys. */
+    private static final int KEYS_A_LOOKUP = 20;
+
     private final Database database;
     private final Settings settings;
     private final Map<String, Family> families = new LinkedHashMap<>();
@@ -39,6 +42,18 @@ final class StateDatabase implements AutoCloseable {
     private short idMax;
     private long keys;
     private long internalKeys;
+    private Counting counting = Counting.AT_ONCE;
+    private long replayed;
+
+    /** When keys are counted. */
+    private enum Counting {
+        /** As they are written. */
+        AT_ONCE,
+        /** The same, while changelogs are replayed that are short beside what there is. */
+        REPLAYING,
+        /** By a walk, once changelogs are replayed. */
+        LATE
+    }
 
     /** Opens what is in a directory, or makes it there. */
     StateDatabase(Path directory, Settings settings, Pool pool) {
@@ -58,6 +73,20 @@ final class StateDatabase implements AutoCloseable {
         if (settings.countsKeys() && keys < 0) {
             count();
         }
+    }
+
+    /** Many writes come, and nobody asks for the number of keys meanwhile. */
+    void beginReplay() {
+        counting = Counting.REPLAYING;
+        replayed = 0;
+    }
+
+    void endReplay() {
+        flush();
+        if (settings.countsKeys() && counting == Counting.LATE) {
+            count();
+        }
+        counting = Counting.AT_ONCE;
     }
 
     private void count() {
@@ -209,7 +238,7 @@ final class StateDatabase implements AutoCloseable {
     void flush() {
         pending.forEach((family, waiting) -> {
             if (!waiting.isEmpty()) {
-                if (settings.countsKeys()) {
+                if (settings.countsKeys() && isCountedNow(waiting)) {
                     long growth = waiting.growth();
                     if (family.shape.internal()) {
                         internalKeys += growth;
@@ -224,6 +253,16 @@ final class StateDatabase implements AutoCloseable {
             database.write(batch, Durability.MEMORY);
         }
         pending.values().forEach(Pending::clear);
+    }
+
+    private boolean isCountedNow(Pending waiting) {
+        if (counting == Counting.REPLAYING) {
+            replayed += waiting.writes();
+            if (replayed * KEYS_A_LOOKUP > keys + internalKeys) {
+                counting = Counting.LATE;
+            }
+        }
+        return counting != Counting.LATE;
     }
 
     /** All entries of a family. */
@@ -261,9 +300,10 @@ final class StateDatabase implements AutoCloseable {
         scans.clear();
     }
 
-    /** Makes a copy of what is there, mostly of links. */
+    /** Makes a copy of what is there, mostly of links. What is in lists is linked; what is not would be copied each time. */
     Checkpoint checkpoint(Path directory) {
         flush();
+        database.flush();
         return database.checkpoint(directory);
     }
 

@@ -16,7 +16,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 
 /** A fault at every file operation of a history, each in a run of its own: a batch that failed is done again, as Spark does. */
 class FaultTest {
-    private static final int BATCHES = 3;
+    private static final int BATCHES = 2;
 
     @TempDir
     Path directory;
@@ -25,10 +25,10 @@ class FaultTest {
     @CsvSource({"true, true, BEFORE", "false, false, AFTER"})
     void aFaultAnywhereLosesNoBatch(boolean hasFamilies, boolean hasIds, FaultyFiles.When when) throws Exception {
         int operation = 0;
-        while (run(operation, new Executor.Options(hasFamilies, hasIds, 2, 3, 0), when)) {
+        while (run(operation, new Executor.Options(hasFamilies, hasIds, 1, 1, 0), when)) {
             operation += 1;
         }
-        assertTrue(operation > 15, "only " + operation + " operations were done");
+        assertTrue(operation > 10, "only " + operation + " operations were done");
     }
 
     /** Returns whether the fault was met. */

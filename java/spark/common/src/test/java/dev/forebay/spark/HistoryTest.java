@@ -31,8 +31,7 @@ class HistoryTest {
     @ParameterizedTest
     @CsvSource({
         // seed, families, ids, executors
-        "1, false, false, 1", "2, true, false, 1", "3, true, true, 1", "4, false, true, 2", "5, true, true, 2", "6, true, true, 3",
-        "7, false, false, 1", "8, true, false, 1"
+        "1, false, false, 1", "2, true, false, 1", "4, false, true, 2", "6, true, true, 3"
     })
     void everyVersionIsWhatWasCommitted(long seed, boolean hasFamilies, boolean hasIds, int executorCount) throws Exception {
         Random random = new Random(seed);
@@ -43,7 +42,7 @@ class HistoryTest {
         }
         models.put(NOTHING, new TreeMap<>());
         Naming.Version newest = NOTHING;
-        for (int step = 0; step < 60; step++) {
+        for (int step = 0; step < 40; step++) {
             Executor executor = executors.get(random.nextInt(executorCount));
             Naming.Version from = random.nextInt(8) == 0 ? back(newest, random.nextInt(4), hasIds) : newest;
             executor.load(from);

@@ -9,6 +9,7 @@ mod ordered;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ::forebay_env::{Clock, RealClock};
 
@@ -50,8 +51,10 @@ fn run_all(kind: &dyn Kind, workload: Workload, clock: &dyn Clock) -> Result<Vec
 }
 
 fn folder(name: &str) -> PathBuf {
-    // Tests of one name do not run beside each other.
-    std::env::temp_dir().join(format!("forebay-bench-{}-{name}", std::process::id()))
+    // Tests run workloads of one name beside each other.
+    static FOLDERS: AtomicUsize = AtomicUsize::new(0);
+    let number = FOLDERS.fetch_add(1, Ordering::Relaxed);
+    std::env::temp_dir().join(format!("forebay-bench-{}-{name}-{number}", std::process::id()))
 }
 
 /// All workloads but the one that needs a second process, with few records.

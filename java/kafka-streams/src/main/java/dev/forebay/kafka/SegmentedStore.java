@@ -268,7 +268,11 @@ abstract class SegmentedStore extends ForebayStore {
 
             @Override
             byte[] value(byte[] key) {
-                return segment.entries.get(key);
+                try {
+                    return segment.entries.get(key);
+                } catch (ForebayException.NotFound dropped) {
+                    return null;
+                }
             }
         });
     }

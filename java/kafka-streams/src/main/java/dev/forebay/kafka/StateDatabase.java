@@ -52,15 +52,23 @@ final class StateDatabase implements AutoCloseable {
             database = Database.open(path, options);
             return new StateDatabase(database, settings);
         } catch (RuntimeException error) {
-            if (database != null) {
-                database.close();
+            try {
+                if (database != null) {
+                    database.close();
+                }
+            } catch (RuntimeException second) {
+                error.addSuppressed(second);
+            } finally {
+                SharedPool.release();
             }
-            SharedPool.release();
             throw error;
         }
     }
 
-    /** To the last commit. Savepoints before it are left over from a crash. */
+    /**
+     * To the last commit. A dropped table takes no sequence number, so whether anything came later is not asked. Savepoints
+     * before the last are left over from a crash.
+     */
     private void goBack() {
         List<String> savepoints = database.savepoints();
         if (savepoints.isEmpty()) {
@@ -68,9 +76,7 @@ final class StateDatabase implements AutoCloseable {
             return;
         }
         savepoint = savepoints.get(savepoints.size() - 1);
-        if (!savepoint.equals(SAVEPOINT + database.lastSequence())) {
-            database.rollback(savepoint);
-        }
+        database.rollback(savepoint);
         savepoints.stream().filter(name -> !name.equals(savepoint)).forEach(database::dropSavepoint);
     }
 
@@ -85,6 +91,7 @@ final class StateDatabase implements AutoCloseable {
 
     void dropTable(String name) {
         database.dropTable(name);
+        wrote(1);
     }
 
     Set<String> tables() {
@@ -112,7 +119,8 @@ final class StateDatabase implements AutoCloseable {
         committed = metadata;
         undurable += 1;
         uncommitted = 0;
-        if (undurable >= settings.commitRecords()) {
+        // Without a savepoint there is no offset after a crash, and the host wipes all stores of the task.
+        if (undurable >= settings.commitRecords() || settings.isExactlyOnce() && savepoint == null) {
             makeDurable();
         }
     }

@@ -11,12 +11,18 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.Stream;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.config.ConfigException;
+import org.apache.kafka.streams.kstream.EmitStrategy.StrategyType;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -99,6 +105,55 @@ class CommitTest {
         ForebayKeyValueStore store = open("a", settings);
         store.put(key("1"), bytes("a"));
         store.commit(Map.of(CHANGELOG, 1L));
+        store.close();
+
+        store = open("a", settings);
+        assertEquals(1, store.committedOffset(CHANGELOG));
+        assertEquals(List.of("1=a"), texts(store.all()));
+        store.close();
+    }
+
+    /** A drop leaves no record behind: what expired behind the last commit is there again after a kill. */
+    @Test
+    void aSegmentThatWasDroppedBehindTheLastCommitIsThereAgain() throws IOException {
+        WindowSupplier supplier = WindowSupplier.of("windows", Format.PLAIN, 120_000, 10, false, StrategyType.ON_WINDOW_UPDATE);
+        ForebayWindowStore store = Host.open(ForebayWindowStore.of(supplier), Host.context(dir.resolve("a"), EXACTLY_ONCE));
+        store.put(key("a"), bytes("41"), 0);
+        store.commit(Map.of(CHANGELOG, 1L));
+        store.put(key("b"), bytes("1"), 1_000_000);
+        assertNull(store.fetch(key("a"), 0L));
+        Path killed = afterAKill(dir.resolve("a"));
+        store.close();
+
+        store = Host.open(ForebayWindowStore.of(supplier), Host.context(killed, EXACTLY_ONCE));
+        assertEquals("41", Host.text(store.fetch(key("a"), 0L)));
+        assertEquals(1, store.committedOffset(CHANGELOG));
+        store.close();
+    }
+
+    /** A copy of files as they are while a store is open. Where background work takes one away, once more. */
+    private Path afterAKill(Path open) throws IOException {
+        for (int attempt = 0; ; attempt++) {
+            Path copy = dir.resolve("killed-" + attempt);
+            try (Stream<Path> files = Files.walk(open)) {
+                for (Path file : files.toList()) {
+                    Files.copy(file, copy.resolve(open.relativize(file)));
+                }
+                return copy;
+            } catch (NoSuchFileException | UncheckedIOException gone) {
+                assertTrue(attempt < 100, () -> "files go on and on: " + gone);
+            }
+        }
+    }
+
+    /** Else the host, which finds no offset after a kill, wipes the other stores of the task, too. */
+    @Test
+    void theFirstCommitUnderExactlyOnceIsDurable() {
+        Map<String, Object> settings = Map.of(PROCESSING_GUARANTEE_CONFIG, EXACTLY_ONCE_V2, Settings.COMMIT_RECORDS, 1000);
+        ForebayKeyValueStore store = open("a", settings);
+        store.put(key("1"), bytes("a"));
+        store.commit(Map.of(CHANGELOG, 1L));
+        store.put(key("1"), bytes("b")); // So the close keeps nothing more.
         store.close();
 
         store = open("a", settings);

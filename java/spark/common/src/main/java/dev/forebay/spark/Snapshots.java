@@ -31,24 +31,21 @@ final class Snapshots {
 
     private final RemoteFiles remote;
     private final Naming naming;
-    private final long graceMilliseconds;
 
-    Snapshots(RemoteFiles remote, Naming naming, long graceMilliseconds) {
+    Snapshots(RemoteFiles remote, Naming naming) {
         this.remote = remote;
         this.naming = naming;
-        this.graceMilliseconds = graceMilliseconds;
     }
 
     /** Uploads a snapshot. The caller removes the local one. */
     Upload upload(LocalSnapshot local) throws IOException {
         Incarnation incarnation = local.incarnation();
-        // Its files stay for the grace time at least from here on, also where another executor deletes it now.
         if (incarnation.base().isPresent() && !remote.exists(naming.snapshot(incarnation.base().get()))) {
             incarnation.forget();
         }
         Upload upload = uploadOnce(local);
-        boolean isLate = upload.milliseconds() > graceMilliseconds / 2;
-        if (upload.filesReused() > 0 && isLate && !isWhole(local.version())) {
+        // The base may have been written anew by another executor, and what only it named deleted since.
+        if (upload.filesReused() > 0 && !isWhole(local.version())) {
             remote.delete(naming.snapshot(local.version()));
             incarnation.forget();
             upload = uploadOnce(local);

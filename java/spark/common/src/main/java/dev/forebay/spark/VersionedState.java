@@ -5,6 +5,8 @@ import dev.forebay.ForebayException;
 import dev.forebay.Pool;
 import dev.forebay.spark.Metrics.Name;
 import java.io.IOException;
+import java.io.InterruptedIOException;
+import java.nio.channels.ClosedByInterruptException;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashSet;
@@ -67,7 +69,7 @@ final class VersionedState {
         this.uploaded = uploaded;
         this.history = new History(plan.remote(), plan.naming());
         long grace = plan.settings().graceMilliseconds();
-        Snapshots snapshots = new Snapshots(plan.remote(), plan.naming(), grace);
+        Snapshots snapshots = new Snapshots(plan.remote(), plan.naming());
         Cleaner cleaner = new Cleaner(plan.remote(), plan.naming(), snapshots, grace);
         this.opener = new Opener(plan, snapshots, loads);
         this.uploads = new Uploads(snapshots, cleaner, plan.retention(), version -> {
@@ -141,10 +143,13 @@ final class VersionedState {
                 follow(way);
                 break;
             } catch (IOException | ForebayException | Opener.Cause error) {
+                closeDatabase();
+                if (Thread.currentThread().isInterrupted() || isInterrupt(error)) {
+                    throw Raise.it(error instanceof Opener.Cause ? error.getCause() : error);
+                }
                 LOG.warn("Version {} of the state in {} cannot be made of {}; what stands before it is tried", version,
                         plan.naming().root(), way.snapshot().map(Naming.Version::toString).orElse("nothing"), error);
                 first = first == null ? error : first;
-                closeDatabase();
             }
         }
         if (database == null) {
@@ -153,6 +158,16 @@ final class VersionedState {
         loaded = version;
         // What came without ids has no lineage: the next commit begins one.
         isSnapshotForced |= plan.shape().hasIds() && id.isEmpty() && version > 0;
+    }
+
+    /** A task that is killed tries no other way. */
+    private static boolean isInterrupt(Throwable error) {
+        for (Throwable at = error; at != null; at = at.getCause()) {
+            if (at instanceof InterruptedException || at instanceof InterruptedIOException || at instanceof ClosedByInterruptException) {
+                return true;
+            }
+        }
+        return false;
     }
 
     /** Begins with nothing, as if that were a version; its commit is a snapshot, and no changelog leads there. */
@@ -259,11 +274,12 @@ final class VersionedState {
                 local = snapshot(next);
             }
             begin = System.currentTimeMillis();
-            if (stale.remove(new Naming.Version(next.number(), Optional.empty()))) {
-                plan.remote().delete(plan.naming().snapshot(next));
-            }
+            boolean isStale = stale.remove(new Naming.Version(next.number(), Optional.empty()));
             if (isForced) {
+                // It takes the place of a stale one at once: the changelog of that one may not do without it.
                 uploads.upload(local);
+            } else if (isStale) {
+                plan.remote().delete(plan.naming().snapshot(next));
             }
             long changelogBegin = System.currentTimeMillis();
             if (changelog != null) {
@@ -314,6 +330,7 @@ final class VersionedState {
         loaded = NOTHING;
         loadedId = Optional.empty();
         nextId = Optional.empty();
+        isChangelogLeftOut = false;
         lineage.clear();
         dropChangelog();
     }

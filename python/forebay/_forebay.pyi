@@ -843,8 +843,7 @@ class Cube:
         """Adds the rows of a table, a record batch, or a stream of such, to all groupings. Returns how many.
 
         They are committed in parts, each of which all groupings have or none. Raises Invalid for a value that a function
-        does not take: the rows of the record batch it is in, and of parts that were not committed before, are not added.
-        ``commit`` adds all or nothing.
+        does not take: the rows of parts that were not committed before are not added. ``commit`` adds all or nothing.
         """
     def commit(
         self,
@@ -878,7 +877,7 @@ class Cube:
         is not kept.
         """
     def result(self) -> Rows:
-        """All groups of all groupings with their answers, the finest first, as of now.
+        """All groups of all groupings with their answers, by ``grouping``, as of now.
 
         Where a row's grouping leaves out a column, that is null; ``grouping`` tells such nulls from others, as SQL's
         ``GROUPING_ID``: a bit for each column, the last one's the lowest, is set where the column is left out.
@@ -906,7 +905,7 @@ class CubeSnapshot:
     def by(self, *columns: str) -> AggregatorSnapshot:
         """The groups by some of the columns of the key, or by none. See ``Cube.by``."""
     def result(self) -> Rows:
-        """All groups of all groupings with their answers, the finest first. See ``Cube.result``."""
+        """All groups of all groupings with their answers, by ``grouping``. See ``Cube.result``."""
     def states(self) -> Rows:
         """The groups by all columns with their states, for ``merge`` here or on another machine."""
 

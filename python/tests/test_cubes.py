@@ -6,6 +6,7 @@ import random
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
 from typing import Any, Literal
 
@@ -199,6 +200,8 @@ def test_what_is_refused(db: fb.Database) -> None:
         db.cube("h", key=[f"c{at}" for at in range(13)], aggs={"n": fb.count()})
     with pytest.raises(fb.Invalid, match="a column is called `grouping`"):
         db.cube("h", key="grouping", aggs={"n": fb.count()})
+    with pytest.raises(fb.Invalid, match="a column is called `grouping`"):
+        db.cube("h", key="grouping", aggs={"n": fb.count()}, schema=pa.schema([("grouping", pa.int64())]))
     with pytest.raises(fb.NotFound, match="no cube `h`"):
         db.cube("h")
     with pytest.raises(fb.Invalid, match="holds no `@`"):
@@ -218,29 +221,82 @@ def test_a_cube_without_columns(db: fb.Database) -> None:
     assert found(groups.result()) == [{"n": 2, "grouping": 0}]
 
 
-def test_killed_amid_commits_a_cube_counts_each_row_once(place: Path) -> None:
+def test_killed_amid_commits_a_cube_counts_each_row_once(place: Path, rng: random.Random) -> None:
+    """The parent kills it after a drawn time, so that the kill comes amid a commit."""
     program = textwrap.dedent(
         """
-        import os, sys
+        import itertools, sys
         import pyarrow as pa
         import forebay as fb
 
         db = fb.open(sys.argv[1], memory="8MB")
         groups = db.cube("g", key=["a", "b"], aggs={"n": fb.count(), "s": fb.sum("v")})
-        done, last = int(groups.metadata or b"0"), int(sys.argv[2])
-        for part in range(done, last):
+        for part in itertools.count(int(groups.metadata or b"0")):
             rows = pa.table({"a": [part % 3] * 100, "b": list(range(100)), "v": [part] * 100})
             groups.commit(rows, metadata=b"%d" % (part + 1))
-        os.kill(os.getpid(), 9)
+            print(part, flush=True)
         """
     )
-    for last in (7, 12, 30):
-        done = subprocess.run([sys.executable, "-c", program, place / "db", str(last)], check=False)
-        assert done.returncode == -9
-    with fb.open(place / "db") as db:
-        groups = db.cube("g")
-        assert groups.metadata == b"30"
-        assert groups.get() == {"n": 3000, "s": 100 * sum(range(30))}
-        for at in range(3):
-            assert groups.get(a=at) == {"n": 1000, "s": 100 * sum(range(at, 30, 3))}
-        assert groups.get(b=50) == {"n": 30, "s": sum(range(30))}
+    for _ in range(5):
+        process = subprocess.Popen(
+            [sys.executable, "-c", program, str(place / "db")], stdout=subprocess.PIPE, text=True
+        )
+        assert process.stdout is not None
+        returned = int(process.stdout.readline())
+        time.sleep(rng.random() / 10)
+        process.kill()
+        returned = max([returned, *(int(line) for line in process.stdout.read().split("\n")[:-1])])
+        process.stdout.close()
+        process.wait()
+        with fb.open(place / "db") as db:
+            groups = db.cube("g")
+            parts = int(groups.metadata or b"0")
+            assert parts > returned, "what was committed is there"
+            assert groups.get() == {"n": 100 * parts, "s": 100 * sum(range(parts))}
+            for at in range(3):
+                of_a = range(at, parts, 3)
+                assert groups.get(a=at) == ({"n": 100 * len(of_a), "s": 100 * sum(of_a)} if of_a else None)
+                assert groups.get(a=at, b=7) == ({"n": len(of_a), "s": sum(of_a)} if of_a else None)
+            for b in (0, 50, 99):
+                assert groups.get(b=b) == {"n": parts, "s": sum(range(parts))}
+
+
+def test_metadata_is_that_of_the_moment_also_of_a_cube_that_was_made_again(db: fb.Database) -> None:
+    rows = pa.table({"a": [1, 2], "b": [2, 3]})
+    made: dict[str, Any] = {"key": ["a", "b"], "aggs": {"n": fb.count()}}
+    db.cube("g", **made).commit(rows, metadata=b"2")
+    db.savepoint("s")
+    db.drop_cube("g")
+    groups = db.cube("g", **made)
+    groups.commit(rows.slice(1), metadata=b"1")
+    then = groups.at(db.open_savepoint("s"))
+    assert (then.metadata, then.by("a").metadata, then.get()) == (b"2", b"2", {"n": 2})
+    assert (groups.metadata, groups.get()) == (b"1", {"n": 1})
+    db.rollback("s")
+    assert (groups.metadata, groups.get()) == (b"2", {"n": 2})
+
+
+def test_a_handle_of_before_the_first_rows_sees_what_another_made(db: fb.Database) -> None:
+    rows = pa.table({"a": [1, 2], "b": [2, 3]})
+    for opens in (db.cube, db.aggregator):
+        made: dict[str, Any] = {"key": ["a", "b"], "aggs": {"n": fb.count()}}
+        early, other = opens(opens.__name__, **made), opens(opens.__name__, **made)
+        assert early.metadata is None
+        other.commit(rows, metadata=b"2")
+        assert early.metadata == b"2"
+        early = opens(opens.__name__, **made)
+        assert early.get(1, 2) == {"n": 1}
+        early.commit(metadata=b"3")
+        assert other.metadata == b"3"
+
+
+def test_an_update_of_one_long_record_batch_has_each_row_once(db: fb.Database) -> None:
+    """Six columns are 64 groupings, so that it is committed in parts of some hundred rows."""
+    keys = [f"k{at}" for at in range(6)]
+    data = pa.table({key: list(range(at, 20_000 + at)) for at, key in enumerate(keys)})
+    groups = db.cube("g", key=keys, aggs={"n": fb.count()})
+    assert groups.update(data) == 20_000
+    assert groups.get() == {"n": 20_000}
+    assert groups.get(k5=7) == {"n": 1}
+    assert pa.table(groups.by("k1", "k3").result()).num_rows == 20_000
+

@@ -25,7 +25,6 @@ mod file;
 #[cfg(feature = "encryption")]
 mod fs;
 #[cfg(feature = "encryption")]
-#[cfg(feature = "encryption")]
 mod key_in_file;
 #[cfg(feature = "encryption")]
 mod keys;

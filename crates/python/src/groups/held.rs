@@ -37,8 +37,20 @@ pub(super) trait Opens: Sized + Send + Sync {
     fn shape(means: &Self::Means) -> Shape;
 }
 
+/// About how much an update commits at one go.
+pub(super) struct Part {
+    /// States that have gathered.
+    pub(super) bytes: usize,
+    /// Rows that are added before the states are looked at.
+    pub(super) rows: usize,
+}
+
 /// What is written by batches of its own.
 pub(super) trait Writes: Opens {
+    fn part(&self) -> Part {
+        Part { bytes: PENDING_BYTES, rows: usize::MAX }
+    }
+
     /// Commits the states that have gathered, what a batch holds for other tables, and metadata.
     fn write(
         &self,
@@ -171,6 +183,15 @@ impl<G: Opens> Held<G> {
         self.groups.read().clone()
     }
 
+    /// The groups, also those that another handle has made since this one was opened.
+    pub(super) fn found(&self) -> Outcome<Option<Arc<G>>> {
+        if let Some(groups) = self.known() {
+            return Ok(Some(groups));
+        }
+        let kept = self.open.with_detached(|db| kept::load(db, &self.name, self.asked.own()))?;
+        kept.map(|(schema, _)| self.begun(|| Ok(schema))).transpose()
+    }
+
     /// The groups; of new ones what they are is kept first.
     pub(super) fn begun(&self, schema: impl FnOnce() -> forebay::Result<PartialSchema>) -> Outcome<Arc<G>> {
         if let Some(groups) = self.known() {
@@ -251,10 +272,13 @@ impl<G: Writes> Held<G> {
     ) -> Outcome<u64> {
         let schema = input.schema();
         let (mut states, groups) = self.begin_rows(py, &schema)?;
+        let part = groups.part();
         let rows = self.for_rows(py, input, groups.schema(), |rows| {
-            states.add_batch(rows)?;
-            if states.memory_bytes() >= PENDING_BYTES {
-                groups.write(Some(&mut states), Batch::new(), durability, None)?;
+            for from in (0..rows.num_rows()).step_by(part.rows) {
+                states.add_batch(&rows.slice(from, part.rows.min(rows.num_rows() - from)))?;
+                if states.memory_bytes() >= part.bytes {
+                    groups.write(Some(&mut states), Batch::new(), durability, None)?;
+                }
             }
             Ok(())
         })?;
@@ -278,7 +302,7 @@ impl<G: Writes> Held<G> {
             self.for_rows(py, input, groups.schema(), |rows| Ok(states.add_batch(rows)?))?;
             gathered = Some(states);
         }
-        let commit = |all: Batch| match (self.known(), metadata) {
+        let commit = |all: Batch| match (self.found()?, metadata) {
             (Some(groups), metadata) => Ok(groups.write(gathered.as_mut(), all, durability, metadata)?),
             (None, None) => self.open.with_detached(|db| db.commit(all, durability)),
             (None, Some(_)) => Err(Failure::invalid(format!(

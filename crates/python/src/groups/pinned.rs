@@ -75,7 +75,7 @@ impl AggregatorSnapshot {
         snapshot: forebay::Snapshot,
     ) -> Outcome<Self> {
         let groups = py.detach(|| {
-            let stored = held.known().ok_or_else(|| Failure::invalid("nothing was added yet"))?;
+            let stored = held.found()?.ok_or_else(|| Failure::invalid("nothing was added yet"))?;
             kept::check_at(&snapshot, held, &stored.schema)?;
             // A savepoint's tables know no function before it is named.
             snapshot.aggregator(&held.name, Arc::clone(stored.schema.function()))?;

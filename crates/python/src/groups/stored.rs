@@ -54,7 +54,7 @@ impl StoredAggregator {
 
     fn view(&self, py: Python<'_>) -> Outcome<View> {
         let held = self.held()?;
-        let groups = py.detach(|| held.known()).ok_or_else(|| {
+        let groups = py.detach(|| held.found())?.ok_or_else(|| {
             Failure::invalid("nothing was added yet, so the types of the columns are not known; give schema=")
         })?;
         Ok(View { asked: Arc::clone(&held.asked), groups })
@@ -124,7 +124,7 @@ impl StoredAggregator {
     ) -> Outcome<u64> {
         let held = self.held()?;
         let durability = self::durability(durability, held.open.usual)?;
-        let mut groups = py.detach(|| held.known());
+        let mut groups = py.detach(|| held.found())?;
         let mut gathered = None;
         if let Some(data) = data {
             let input = batches(data)?;
@@ -155,7 +155,9 @@ impl StoredAggregator {
     #[getter]
     fn metadata<'py>(&self, py: Python<'py>) -> Outcome<Option<Bound<'py, PyBytes>>> {
         let held = self.0.get()?;
-        let found = py.detach(|| held.known().map_or(Ok(None), |groups| groups.aggregator.metadata()))?;
+        let found = py.detach(|| {
+            held.found()?.map_or(Ok(None), |groups| Ok::<_, Failure>(groups.aggregator.metadata()?))
+        })?;
         Ok(found.map(|metadata| PyBytes::new(py, &metadata)))
     }
 
@@ -200,7 +202,7 @@ impl StoredAggregator {
         named: Option<&Bound<'_, PyDict>>,
     ) -> Outcome<()> {
         let (key, held) = (self.view(py)?.key(key, named)?, self.0.get()?);
-        Ok(py.detach(|| held.known().map_or(Ok(()), |groups| groups.aggregator.delete(key)))?)
+        py.detach(|| held.found()?.map_or(Ok(()), |groups| Ok(groups.aggregator.delete(key)?)))
     }
 
     /// The answers of groups, a row for each row of ``keys``, in their order; null where there is no such group.
@@ -281,7 +283,7 @@ impl StoredAggregator {
     /// Merges all there is to one state a group: the least space, and the fewest reads.
     fn finalize(&self, py: Python<'_>) -> Outcome<()> {
         let held = self.held()?;
-        Ok(py.detach(|| held.known().map_or(Ok(()), |groups| groups.aggregator.finalize()))?)
+        py.detach(|| held.found()?.map_or(Ok(()), |groups| Ok(groups.aggregator.finalize()?)))
     }
 
     fn __repr__(&self) -> Outcome<String> {

@@ -54,8 +54,9 @@ impl Cube {
                 return Err(forebay::Error::NotFound(told).into());
             }
         };
+        // Before anything is made.
+        asked.as_ref().map_or(Ok(()), grouping::check_names)?;
         let held: Held<StoredCube> = py.detach(|| Held::new(open, name, asked, rows, means))?;
-        grouping::check_names(&held.asked)?;
         if groupings.is_some() && asked_sets(groupings, &held.asked.keys)? != held.means {
             let kept = named_groupings(&held.means, &held.asked);
             let told = format!("cube `{name}` was made with groupings {kept:?}; leave groupings out");
@@ -113,7 +114,7 @@ impl Cube {
     /// Adds the rows of a table, a record batch, or a stream of such, to all groupings. Returns how many.
     ///
     /// They are committed in parts, each of which all groupings have or none. Raises Invalid for a value that a function
-    /// does not take: the rows of the record batch it is in, and of parts that were not committed before, are not added.
+    /// does not take: the rows of parts that were not committed before are not added.
     /// ``commit`` adds all or nothing.
     #[pyo3(signature = (data, *, durability=None))]
     fn update(&self, py: Python<'_>, data: &Bound<'_, PyAny>, durability: Option<&str>) -> Outcome<u64> {
@@ -166,7 +167,11 @@ impl Cube {
     #[getter]
     fn metadata<'py>(&self, py: Python<'py>) -> Outcome<Option<Bound<'py, PyBytes>>> {
         let held = self.0.get()?;
-        let found = py.detach(|| held.known().map_or(Ok(None), |groups| groups.cube.metadata()))?;
+        let found = py.detach(|| {
+            let Some(groups) = held.found()? else { return Ok(None) };
+            let now = held.open.with_detached(|db| Ok(db.snapshot()))?;
+            Ok::<_, Failure>(groups.metadata_at(&now)?)
+        })?;
         Ok(found.map(|metadata| PyBytes::new(py, &metadata)))
     }
 
@@ -193,7 +198,7 @@ impl Cube {
         self.now(py)?.by(py, columns)
     }
 
-    /// All groups of all groupings with their answers, the finest first, as of now.
+    /// All groups of all groupings with their answers, by ``grouping``, as of now.
     ///
     /// Where a row's grouping leaves out a column, that is null; ``grouping`` tells such nulls from others, as SQL's
     /// ``GROUPING_ID``: a bit for each column, the last one's the lowest, is set where the column is left out.
@@ -248,7 +253,7 @@ impl CubeSnapshot {
     fn new(py: Python<'_>, held: &Held<StoredCube>, snapshot: forebay::Snapshot) -> Outcome<Self> {
         let asked = Arc::clone(&held.asked);
         let moment = py.detach(|| {
-            let stored = held.known().ok_or_else(|| {
+            let stored = held.found()?.ok_or_else(|| {
                 Failure::invalid(
                     "nothing was added yet, so the types of the columns are not known; give schema=",
                 )
@@ -272,7 +277,7 @@ impl CubeSnapshot {
     #[getter]
     fn metadata<'py>(&self, py: Python<'py>) -> Outcome<Option<Bound<'py, PyBytes>>> {
         let moment = self.0.get()?;
-        let found = py.detach(|| moment.stored.cube.at(&moment.snapshot).metadata())?;
+        let found = py.detach(|| moment.stored.metadata_at(&moment.snapshot))?;
         Ok(found.map(|metadata| PyBytes::new(py, &metadata)))
     }
 
@@ -303,7 +308,7 @@ impl CubeSnapshot {
         Ok(AggregatorSnapshot::of(Arc::new(moment.asked.coarser(columns)?), level))
     }
 
-    /// All groups of all groupings with their answers, the finest first. See ``Cube.result``.
+    /// All groups of all groupings with their answers, by ``grouping``. See ``Cube.result``.
     fn result(&self) -> Outcome<Rows> {
         let moment = self.moment()?;
         let groupings = moment.stored.cube.groupings().clone();

@@ -14,16 +14,30 @@ use crate::database::Open;
 use crate::failure::Outcome;
 use crate::groups::asked::Asked;
 use crate::groups::grouping::Levels;
-use crate::groups::held::{Opens, Writes};
+use crate::groups::held::{Opens, PENDING_BYTES, Part, Writes};
 use crate::groups::kept::Shape;
 use crate::groups::pinned::Pins;
 use crate::groups::read::{Grouped, Made, Wanted};
 use crate::rows::{BATCH_ROWS, Batches};
 
+/// The smallest part of an update, of however many groupings.
+const PART_BYTES_MIN: usize = 16 << 10;
+/// A row is reckoned to add so much to the finest groups, states that are long among them.
+const ROW_BYTES: usize = 512;
+
 /// See the module.
 pub(super) struct StoredCube {
     pub(super) cube: forebay::Cube<Arc<Composite>>,
     pub(super) schema: PartialSchema,
+}
+
+impl StoredCube {
+    /// The metadata that a snapshot has. The table is looked up by its name, as those of the groups are: a cube that was
+    /// dropped and made again has another, and a savepoint or a rollback the former.
+    pub(super) fn metadata_at(&self, snapshot: &Snapshot) -> Result<Option<Vec<u8>>> {
+        let table = snapshot.table(&format!("{}@cube", self.cube.name()))?;
+        snapshot.get(&table, b"metadata")
+    }
 }
 
 impl Opens for StoredCube {
@@ -46,6 +60,12 @@ impl Opens for StoredCube {
 }
 
 impl Writes for StoredCube {
+    /// Each of the finest groups may come to one in every grouping.
+    fn part(&self) -> Part {
+        let bytes = (PENDING_BYTES / self.cube.groupings().iter().count()).max(PART_BYTES_MIN);
+        Part { bytes, rows: (bytes / ROW_BYTES).min(BATCH_ROWS) }
+    }
+
     fn write(
         &self,
         states: Option<&mut RecordBatchStates>,
@@ -178,6 +198,6 @@ impl Grouped for Level {
 impl Pins for Level {
     fn metadata(&self) -> Result<Option<Vec<u8>>> {
         let Moment { stored, snapshot, .. } = &*self.moment;
-        stored.cube.at(snapshot).metadata()
+        stored.metadata_at(snapshot)
     }
 }

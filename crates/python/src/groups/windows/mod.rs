@@ -79,7 +79,7 @@ impl Windows {
     /// The windows, once there are such.
     fn groups(&self, py: Python<'_>) -> Outcome<Arc<StoredWindows>> {
         let held = &self.inner()?.held;
-        py.detach(|| held.known()).ok_or_else(|| {
+        py.detach(|| held.found())?.ok_or_else(|| {
             Failure::invalid("nothing was added yet, so the types of the columns are not known; give schema=")
         })
     }
@@ -111,7 +111,7 @@ impl Inner {
         late: Late,
     ) -> Outcome<(Box<Windowed>, Arc<AtomicU64>)> {
         let (input, shape) = (batches(data)?, &self.held.means);
-        let known = py.detach(|| self.held.known());
+        let known = py.detach(|| self.held.found())?;
         let kind = known.as_ref().map(|known| window_field(known).data_type().clone());
         let (schema, times) = windowed_schema(&input.schema(), &shape.time, kind)?;
         let kept_from = py.detach(|| known.map_or(Ok(0), |known| known.windows.kept_from()))?;
@@ -184,7 +184,9 @@ impl Windows {
     #[getter]
     fn metadata<'py>(&self, py: Python<'py>) -> Outcome<Option<Bound<'py, PyBytes>>> {
         let held = &self.0.get()?.held;
-        let found = py.detach(|| held.known().map_or(Ok(None), |groups| groups.windows.metadata()))?;
+        let found = py.detach(|| {
+            held.found()?.map_or(Ok(None), |groups| Ok::<_, Failure>(groups.windows.metadata()?))
+        })?;
         Ok(found.map(|metadata| PyBytes::new(py, &metadata)))
     }
 

@@ -181,11 +181,6 @@ abstract class StoreBase extends ReadBase {
             Minor.reportCommit(committed.version(), provider.id(), provider.conf(), provider.hadoopConf());
             return committed.version();
         } catch (Throwable error) {
-            if (state == State.UPDATING) {
-                // What was written is gone: nothing more is taken.
-                state = State.ABORTED;
-                end();
-            }
             throw Raise.it(QueryExecutionErrors.failedToCommitStateFileError(toString(), error));
         }
     }

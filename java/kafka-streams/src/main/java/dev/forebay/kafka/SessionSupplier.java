@@ -1,6 +1,5 @@
 package dev.forebay.kafka;
 
-import java.util.Objects;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.kstream.EmitStrategy.StrategyType;
 import org.apache.kafka.streams.state.HeadersBytesStoreSupplier;
@@ -8,17 +7,9 @@ import org.apache.kafka.streams.state.SessionBytesStoreSupplier;
 import org.apache.kafka.streams.state.SessionStore;
 
 /** Makes stores of sessions. */
-class SessionSupplier implements SessionBytesStoreSupplier {
-    private final String name;
-    private final Format format;
-    private final long retention;
-    private final StrategyType emits;
-
+class SessionSupplier extends SegmentedSupplier implements SessionBytesStoreSupplier {
     SessionSupplier(String name, Format format, long retention, StrategyType emits) {
-        this.name = Objects.requireNonNull(name, "name cannot be null");
-        this.format = format;
-        this.retention = retention;
-        this.emits = emits;
+        super(name, format, retention, emits);
         if (retention < 0) {
             throw new IllegalArgumentException("The sessions of store " + name + " are kept for " + retention + " ms; it is not negative.");
         }
@@ -34,19 +25,6 @@ class SessionSupplier implements SessionBytesStoreSupplier {
         }
     }
 
-    StrategyType emits() {
-        return emits;
-    }
-
-    Format format() {
-        return format;
-    }
-
-    @Override
-    public String name() {
-        return name;
-    }
-
     @Override
     public SessionStore<Bytes, byte[]> get() {
         return ForebaySessionStore.of(this);
@@ -55,15 +33,5 @@ class SessionSupplier implements SessionBytesStoreSupplier {
     @Override
     public String metricsScope() {
         return ForebayStores.SESSION_SCOPE;
-    }
-
-    @Override
-    public long segmentIntervalMs() {
-        return ForebayStores.segmentInterval(retention);
-    }
-
-    @Override
-    public long retentionPeriod() {
-        return retention;
     }
 }

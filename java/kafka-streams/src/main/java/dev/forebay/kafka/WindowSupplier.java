@@ -1,6 +1,5 @@
 package dev.forebay.kafka;
 
-import java.util.Objects;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.kstream.EmitStrategy.StrategyType;
 import org.apache.kafka.streams.state.HeadersBytesStoreSupplier;
@@ -8,21 +7,14 @@ import org.apache.kafka.streams.state.WindowBytesStoreSupplier;
 import org.apache.kafka.streams.state.WindowStore;
 
 /** Makes stores of windows. */
-class WindowSupplier implements WindowBytesStoreSupplier {
-    private final String name;
-    private final Format format;
-    private final long retention;
+class WindowSupplier extends SegmentedSupplier implements WindowBytesStoreSupplier {
     private final long windowSize;
     private final boolean retainsDuplicates;
-    private final StrategyType emits;
 
     WindowSupplier(String name, Format format, long retention, long windowSize, boolean retainsDuplicates, StrategyType emits) {
-        this.name = Objects.requireNonNull(name, "name cannot be null");
-        this.format = format;
-        this.retention = retention;
+        super(name, format, retention, emits);
         this.windowSize = windowSize;
         this.retainsDuplicates = retainsDuplicates;
-        this.emits = emits;
         if (windowSize < 0 || retention < windowSize) {
             throw new IllegalArgumentException("The windows of store " + name + " are of " + windowSize + " ms, and are kept for "
                     + retention + " ms; the first is not negative, and the second not less.");
@@ -43,19 +35,6 @@ class WindowSupplier implements WindowBytesStoreSupplier {
         }
     }
 
-    StrategyType emits() {
-        return emits;
-    }
-
-    Format format() {
-        return format;
-    }
-
-    @Override
-    public String name() {
-        return name;
-    }
-
     @Override
     public WindowStore<Bytes, byte[]> get() {
         return ForebayWindowStore.of(this);
@@ -67,11 +46,6 @@ class WindowSupplier implements WindowBytesStoreSupplier {
     }
 
     @Override
-    public long segmentIntervalMs() {
-        return ForebayStores.segmentInterval(retention);
-    }
-
-    @Override
     public long windowSize() {
         return windowSize;
     }
@@ -79,10 +53,5 @@ class WindowSupplier implements WindowBytesStoreSupplier {
     @Override
     public boolean retainDuplicates() {
         return retainsDuplicates;
-    }
-
-    @Override
-    public long retentionPeriod() {
-        return retention;
     }
 }

@@ -66,7 +66,7 @@ abstract class ProviderBase {
         this.context = new Coder.Context(runId, stateStoreId, storeConf.stateStoreEncodingFormat(), useColumnFamilies, schemas);
         addCoder(DEFAULT_FAMILY, keySchema, valueSchema, spec, useMultipleValuesPerKey);
         this.naming = new Naming(stateStoreId.storeCheckpointLocation());
-        this.remote = Minor.remote(naming.root(), storeConf, hadoopConf);
+        this.remote = SparkFiles.of(naming.root(), storeConf.compressionCodec(), hadoopConf);
         this.stamps = new Stamps(stateStoreId, settings.lockTimeoutMilliseconds(), Minor.REENTRY);
         Coder first = coders.get(DEFAULT_FAMILY);
         VersionedState.Shape shape =

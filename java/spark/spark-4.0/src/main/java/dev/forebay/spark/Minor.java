@@ -3,14 +3,10 @@ package dev.forebay.spark;
 import java.util.function.LongSupplier;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
-import org.apache.spark.SparkConf;
-import org.apache.spark.SparkEnv;
 import org.apache.spark.SparkThrowable;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.errors.QueryExecutionErrors;
-import org.apache.spark.sql.execution.streaming.state.RocksDBDataEncoder;
-import org.apache.spark.sql.execution.streaming.state.RocksDBStateEncoder;
-import org.apache.spark.sql.execution.streaming.state.RocksDBValueStateEncoder;
+import org.apache.spark.sql.execution.streaming.CheckpointFileManager;
 import org.apache.spark.sql.execution.streaming.state.StateSchemaProvider;
 import org.apache.spark.sql.execution.streaming.state.StateStoreConf;
 import org.apache.spark.sql.execution.streaming.state.StateStoreErrors;
@@ -22,19 +18,18 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.util.Utils;
 import scala.Option;
 
-/** What Spark 4.0 calls otherwise than its neighbours. */
+/** What Spark calls otherwise before 4.1. */
 final class Minor {
     static final Stamps.Reentry REENTRY = Stamps.Reentry.SAME_THREAD;
 
     private Minor() {}
 
-    private static SparkConf sparkConf() {
-        SparkEnv env = SparkEnv.get();
-        return env == null ? new SparkConf() : env.conf();
+    static CheckpointFileManager checkpointFiles(Path root, Configuration configuration) {
+        return CheckpointFileManager.create(root, configuration);
     }
 
-    static RemoteFiles remote(Path root, StateStoreConf conf, Configuration configuration) {
-        return SparkFiles.of(root, conf.compressionCodec(), configuration);
+    static void close(CheckpointFileManager files) {
+        // It holds nothing.
     }
 
     /** How many versions maintenance deletes at a time, or -1. */
@@ -43,11 +38,7 @@ final class Minor {
     }
 
     static java.nio.file.Path localDirectory(String name) {
-        return Utils.createTempDir(Utils.getLocalDir(sparkConf()), name).toPath();
-    }
-
-    static RocksDBValueStateEncoder valueEncoder(RocksDBDataEncoder data, StructType valueSchema, boolean isList) {
-        return RocksDBStateEncoder.getValueEncoder(data, valueSchema, isList);
+        return Utils.createTempDir(Utils.getLocalDir(SparkFiles.conf()), name).toPath();
     }
 
     static void capture(Option<StateSchemaProvider> schemas, String family, StructType key, StructType value) {

@@ -4,17 +4,13 @@ import java.util.UUID;
 import java.util.function.LongSupplier;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
-import org.apache.spark.SparkConf;
-import org.apache.spark.SparkEnv;
 import org.apache.spark.memory.MemoryMode;
 import org.apache.spark.memory.UnifiedMemoryManager;
 import org.apache.spark.memory.UnmanagedMemoryConsumer;
 import org.apache.spark.memory.UnmanagedMemoryConsumerId;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.errors.QueryExecutionErrors;
-import org.apache.spark.sql.execution.streaming.state.RocksDBDataEncoder;
-import org.apache.spark.sql.execution.streaming.state.RocksDBStateEncoder;
-import org.apache.spark.sql.execution.streaming.state.RocksDBValueStateEncoder;
+import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager;
 import org.apache.spark.sql.execution.streaming.state.StateSchemaProvider;
 import org.apache.spark.sql.execution.streaming.state.StateStore;
 import org.apache.spark.sql.execution.streaming.state.StateStoreConf;
@@ -34,19 +30,18 @@ import scala.Option;
 import scala.collection.immutable.Map;
 import scala.jdk.javaapi.CollectionConverters;
 
-/** What Spark 4.1 calls otherwise than its neighbours. */
+/** What Spark calls otherwise since 4.1. */
 final class Minor {
     static final Stamps.Reentry REENTRY = Stamps.Reentry.REFUSED;
 
     private Minor() {}
 
-    private static SparkConf sparkConf() {
-        SparkEnv env = SparkEnv.get();
-        return env == null ? new SparkConf() : env.conf();
+    static CheckpointFileManager checkpointFiles(Path root, Configuration configuration) {
+        return CheckpointFileManager.create(root, configuration);
     }
 
-    static RemoteFiles remote(Path root, StateStoreConf conf, Configuration configuration) {
-        return SparkFiles.of(root, conf.compressionCodec(), configuration);
+    static void close(CheckpointFileManager files) {
+        files.close();
     }
 
     /** How many versions maintenance deletes at a time, or -1. */
@@ -55,11 +50,7 @@ final class Minor {
     }
 
     static java.nio.file.Path localDirectory(String name) {
-        return Utils.createExecutorLocalTempDir(sparkConf(), name).toPath();
-    }
-
-    static RocksDBValueStateEncoder valueEncoder(RocksDBDataEncoder data, StructType valueSchema, boolean isList) {
-        return RocksDBStateEncoder.getValueEncoder(data, valueSchema, isList);
+        return Utils.createExecutorLocalTempDir(SparkFiles.conf(), name).toPath();
     }
 
     static void capture(Option<StateSchemaProvider> schemas, String family, StructType key, StructType value) {

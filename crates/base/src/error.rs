@@ -125,6 +125,19 @@ impl Error {
         Self::Invalid(reason.into())
     }
 
+    /// What a call is told that comes once its database is closed.
+    pub const CLOSED: &str = "the database is closed";
+
+    /// A call that comes too late.
+    pub fn closed() -> Self {
+        Self::invalid(Self::CLOSED)
+    }
+
+    /// Whether the call came too late.
+    pub fn is_closed(&self) -> bool {
+        matches!(self, Self::Invalid(reason) if reason == Self::CLOSED)
+    }
+
     /// A contradiction in what this process has made.
     pub fn bug(reason: impl Into<String>) -> Self {
         Self::Bug(reason.into())

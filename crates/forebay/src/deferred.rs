@@ -24,7 +24,7 @@ use forebay_env::sync::{Condvar, Mutex, Rank};
 use forebay_env::{Handle, Jobs};
 use forebay_store::log::{Durability, Log};
 
-use crate::context::{Context, closed};
+use crate::context::Context;
 
 /// What comes later: a future that the engine completes. It may be awaited anywhere, under any runtime; what it stands for
 /// is done whether or not it is.
@@ -106,7 +106,7 @@ impl<T> Promise<T> {
 impl<T> Drop for Promise<T> {
     /// What is not done any more, as the database is closed, or a thread has panicked.
     fn drop(&mut self) {
-        self.complete(Err(closed()));
+        self.complete(Err(Error::closed()));
     }
 }
 

@@ -58,17 +58,15 @@ fn own(class: &str) -> String {
     format!("dev/forebay/ForebayException${class}")
 }
 
-/// What the engine says where a database is closed amid a call that had got past the numbers.
-const CLOSED: &str = "the database is closed";
-
 fn class_of(error: &Error) -> &'static str {
     match error {
         error if error.is_not_found() => "NotFound",
+        // It was closed amid the call, which had got past the numbers.
+        error if error.is_closed() => "Closed",
         error if error.is_no_space() => "NoSpace",
         Error::Io { .. } | Error::TooManyFiles { .. } => "Io",
         Error::Corruption { .. } => "Corruption",
         Error::TooLong(_) => "TooLong",
-        Error::Invalid(reason) if reason.as_str() == CLOSED => "Closed",
         Error::Invalid(_) => "InvalidArgument",
         Error::Locked { .. } => "Busy",
         Error::NewerFormat { .. } => "NewerFormat",

@@ -16,7 +16,7 @@ use forebay_store::log::frame::{self, Header};
 use forebay_store::manifest::Lineage;
 use forebay_store::{WriteBuffer, names};
 
-use crate::context::{Context, closed, refuse_guests};
+use crate::context::{Context, refuse_guests};
 use crate::versions::{SegmentFile, State, Versions, View};
 
 pub use change::{Change, ChangeBatch, Operation};
@@ -252,7 +252,7 @@ impl Changes {
             Some(Source::File(segment, file)) => {
                 if self.versions.context.is_closing() {
                     // The next one who opens it may give the file another use.
-                    return Err(closed());
+                    return Err(Error::closed());
                 }
                 let frames = Frames::in_file(
                     &*self.versions.context.env.fs,
@@ -285,7 +285,7 @@ impl Changes {
     fn missing(&self, found: u64) -> Error {
         if self.versions.context.is_closing() {
             // The file may have another use by now.
-            return closed();
+            return Error::closed();
         }
         let place = self.broken.or(self.here.as_ref().map(Here::place)).unwrap_or(self.left);
         let last = found.saturating_sub(1);

@@ -126,7 +126,7 @@ impl Context {
     pub(crate) fn check_open(&self) -> Result<()> {
         match self.fatal() {
             Some(fatal) => Err(fatal),
-            None if self.is_closing() => Err(closed()),
+            None if self.is_closing() => Err(Error::closed()),
             None => Ok(()),
         }
     }
@@ -160,7 +160,7 @@ impl Context {
         let _waiter = self.begin_wait();
         // What counts is what was seen: by the time it is told it may be otherwise.
         self.env.jobs.wait(&mut || {
-            let reason = || self.fatal().or_else(&trouble).or_else(|| self.is_closing().then(closed));
+            let reason = || self.fatal().or_else(&trouble).or_else(|| self.is_closing().then(Error::closed));
             let (is_done, reason) = if done() { (true, None) } else { (false, reason()) };
             let is_over = is_done || reason.is_some();
             verdict = reason.map_or(Ok(()), Err);
@@ -186,7 +186,8 @@ impl Context {
                 Ok(found) if found == superblock => Ok(()),
                 Err(error) if !error.is_not_found() => Err(error),
                 _ => Err(Error::NotFound(format!(
-                    "{CLOSED} and was removed since, so nothing can be read from {} any more",
+                    "{} and was removed since, so nothing can be read from {} any more",
+                    Error::CLOSED,
                     dir.display()
                 ))),
             }
@@ -201,13 +202,6 @@ impl Drop for Waiter<'_> {
     fn drop(&mut self) {
         self.0.limit.end_wait(&self.0.env.jobs);
     }
-}
-
-/// The message for a call that comes too late.
-pub(crate) const CLOSED: &str = "the database is closed";
-
-pub(crate) fn closed() -> Error {
-    Error::invalid(CLOSED)
 }
 
 /// What is wrong with a table's options, with the table's name.

@@ -33,7 +33,7 @@ use forebay_store::log::{Log, PreparedSegment, Writes};
 use forebay_store::manifest::{AppendError, Change, Edit, Feed, Manifest, Superblock};
 use forebay_store::{Lease, Metrics, WriteBuffer, names};
 
-use crate::context::{CLOSED, Context, Health};
+use crate::context::{Context, Health};
 use crate::engine::Engine;
 use crate::options::{Options, Role};
 use crate::pool::Limit;
@@ -75,7 +75,7 @@ fn surroundings(dir: &Path, options: &Options) -> Result<Surroundings> {
         Some(pool) => pool.environment(options.env.clone(), &dir.display().to_string()),
         None => options.env.clone().unwrap_or_else(Env::real),
     };
-    let (files, gate) = (Arc::clone(&env.fs), GatedFs::new(Arc::clone(&env.fs), CLOSED));
+    let (files, gate) = (Arc::clone(&env.fs), GatedFs::new(Arc::clone(&env.fs), Error::CLOSED));
     let files_max = options.open_files(env.fs.process_files_max());
     let clock = Arc::new(SteadyClock::new(Arc::clone(&env.clock)));
     let env = Env { fs: BoundedFs::new(gate.clone(), files_max), clock: clock.clone(), ..env };

@@ -18,7 +18,7 @@ use forebay_base::{Error, Range, Result, planted};
 use forebay_env::sync::atomic::Ordering;
 use forebay_layouts::{NodeKey, Place, Planned};
 
-use crate::context::{COMPACT, FLUSH, closed};
+use crate::context::{COMPACT, FLUSH};
 use crate::space::Space;
 use crate::versions::{State, TableState};
 
@@ -204,7 +204,7 @@ impl Space {
             return Some(Err(error));
         }
         if self.context.is_closing() {
-            return Some(Err(closed()));
+            return Some(Err(Error::closed()));
         }
         let (disk, stuck) = (&table.space.disk, table.space.stuck()?);
         let held_bytes = self.versions.held_bytes(table);

@@ -11,7 +11,6 @@ use forebay_layouts::RuleName;
 use forebay_store::log::batch::{Payload, Records};
 use forebay_store::log::{Appended, Durability};
 
-use crate::context::closed;
 use crate::versions::State;
 use crate::write::{Writer, is_as_ever};
 
@@ -48,7 +47,7 @@ impl Writer {
         let sum = payload.sum(self.context.superblock.log_secret);
         let sequence = loop {
             if self.context.is_closing() {
-                return Err(closed());
+                return Err(Error::closed());
             }
             let epoch = log.epoch();
             if !self.versions.look(|state| is_as_ever(state, payload.notes())) {

@@ -23,7 +23,7 @@ use forebay_store::buffer::{Notes, TableNotes};
 use forebay_store::log::batch::Payload;
 use forebay_store::log::{Appended, Basis, Durability, SegmentFile, frame};
 
-use crate::context::{Context, closed};
+use crate::context::Context;
 use crate::memory::MemoryShares;
 use crate::space::Space;
 use crate::versions::{State, TableState, Versions};
@@ -87,7 +87,7 @@ impl Writer {
     ) -> Result<u64> {
         let log = self.context.log()?;
         if self.context.is_closing() {
-            return Err(closed());
+            return Err(Error::closed());
         }
         self.context.refuse_followers()?;
         self.versions.tell_feed()?;

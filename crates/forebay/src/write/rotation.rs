@@ -7,7 +7,7 @@ use forebay_env::sync::MutexGuard;
 use forebay_env::yield_point;
 use forebay_store::log::{PrepareError, PreparedSegment, SegmentFile};
 
-use crate::context::{Context, FLUSH, closed};
+use crate::context::{Context, FLUSH};
 use crate::write::Writer;
 
 /// What becomes of who wants to seal a buffer where all are full.
@@ -50,7 +50,7 @@ impl Writer {
             return Ok(());
         }
         if self.context.is_closing() {
-            return Err(closed());
+            return Err(Error::closed());
         }
         self.memory.end_idle();
         self.memory.take_back();

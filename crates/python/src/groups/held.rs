@@ -114,7 +114,7 @@ impl Stored {
         });
         seen.map_err(|failure| match failure {
             Failure::Engine(error) => error,
-            _ => Error::invalid("the database is closed"),
+            _ => Error::closed(),
         })
     }
 }

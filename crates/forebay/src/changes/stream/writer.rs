@@ -14,7 +14,7 @@ use super::durable::make_durable;
 use super::message::{BatchOf, Ending, Greeting, MAGIC, Message, REQUEST_BYTES_MAX, Round};
 use super::messages::Messages;
 use crate::changes::{Changes, Moment};
-use crate::context::{Context, closed};
+use crate::context::Context;
 use crate::versions::{TableState, Versions};
 
 /// So much is written at a time.
@@ -96,7 +96,7 @@ impl<W: Write> ChangeStream<W> {
     fn look(&mut self) -> Result<News> {
         let context = &self.versions.context;
         if context.is_closing() {
-            return Err(closed());
+            return Err(Error::closed());
         }
         let (changes, moment) = Changes::begin(&self.versions, self.position)?;
         if self.position < moment.whole_after {

@@ -9,7 +9,7 @@ use forebay_store::manifest::{AppendError, Edit, Manifest, Snapshot};
 use forebay_store::names;
 
 use super::VersionSetGuard;
-use crate::context::{Context, closed};
+use crate::context::Context;
 use crate::versions::{State, Versions};
 
 impl VersionSetGuard<'_> {
@@ -21,7 +21,7 @@ impl VersionSetGuard<'_> {
             return Err(fatal);
         }
         let Some(manifest) = &mut self.set.manifest else {
-            return Err(context.log().err().unwrap_or_else(closed));
+            return Err(context.log().err().unwrap_or_else(Error::closed));
         };
         let told = manifest.announce(&*context.env.fs, &context.dir, edit);
         told.and_then(|()| manifest.append(edit)).map_err(|error| judge(context, error))?;

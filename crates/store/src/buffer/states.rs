@@ -18,8 +18,10 @@ use smallvec::SmallVec;
 use super::WriteBuffer;
 use super::run::{FOLDED_PLACE, place_in, record_in};
 
-/// A lookup takes in at most so many words: some tens of microseconds.
-const TAKEN_MAX: usize = 2048;
+/// A lookup takes in so many words, some tens of microseconds, or this share of those that wait where that is more: that
+/// takes as long as to look through all of them, which it does anyway. So few lookups meet many that wait.
+const TAKEN_MIN: usize = 2048;
+const TAKEN_SHARE: usize = 32;
 /// By the highest byte of a piece: each grows for itself, so that none takes long.
 const PARTS: usize = 256;
 const SLOTS_MIN: usize = 8;
@@ -129,7 +131,8 @@ impl Latest {
         limit: usize,
     ) -> bool {
         debug_assert!(self.taken <= words.len(), "what is taken in was there");
-        let end = self.taken + self.untaken(words, limit).len().min(TAKEN_MAX);
+        let waiting = self.untaken(words, limit).len();
+        let end = self.taken + waiting.min(TAKEN_MIN.max(waiting / TAKEN_SHARE));
         let states = self.states.get_or_insert_with(States::new);
         if self.odd || states.covers > limit {
             return false;

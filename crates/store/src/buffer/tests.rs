@@ -309,3 +309,18 @@ fn lookups_behind_many_records_see_them_all() {
         }
     }
 }
+
+/// A lookup took in as many as ever, however many it had to look through.
+#[test]
+fn few_lookups_meet_many_records_that_wait() {
+    let (order, rule) = (Order::Hashed { seed: 2 }, Merging::Add);
+    let rows = TableRows { table: 4, order, rule: Some(&rule) };
+    let (arena, mut appender) = Arena::new(16 << 20);
+    let buffer = Arc::new(WriteBuffer::new(1, arena, None));
+    let batch: Vec<(Vec<u8>, u8)> = (0..300_000u32).map(|number| (number.to_le_bytes().into(), 1)).collect();
+    append(&mut appender, Some(&buffer), order, 4, &batch, &[Kind::Put]);
+    let is_taken_in = || buffer.index.read().tables[&4].states_at(buffer.len()).is_some();
+    let look = |key: &[u8]| buffer.find(&rows, order.prefix(key), key, usize::MAX, |_| true);
+    let lookups = (0..).take_while(|_| !is_taken_in()).map(|_| look(&[0; 4])).count();
+    assert!((50..100).contains(&lookups), "{lookups} lookups");
+}

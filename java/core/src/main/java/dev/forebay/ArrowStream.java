@@ -49,7 +49,7 @@ public final class ArrowStream extends Native implements AutoCloseable {
 
     /**
      * Moves it to an {@code ArrowArrayStream} of yours, which has room and holds nothing yet. Whoever takes it from there
-     * releases it; it may be read after all of this package is closed, and then ends by an error.
+     * releases it. It may be read on after what it is of was closed, and holds memory and files until it is released.
      */
     public void export(long stream) {
         try {

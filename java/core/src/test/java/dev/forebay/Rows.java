@@ -128,9 +128,15 @@ final class Rows {
 
     /** The same by the C data interface. */
     static List<Map<String, Object>> exported(ArrowStream stream) {
+        return exported(stream, () -> {});
+    }
+
+    /** The same where something happens once it is exported. */
+    static List<Map<String, Object>> exported(ArrowStream stream, Runnable then) {
         try (BufferAllocator allocator = new RootAllocator();
                 ArrowArrayStream room = ArrowArrayStream.allocateNew(allocator)) {
             stream.export(room.memoryAddress());
+            then.run();
             try (ArrowReader reader = Data.importArrayStream(allocator, room)) {
                 return all(reader);
             }

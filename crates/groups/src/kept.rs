@@ -46,7 +46,7 @@ impl Shape {
     }
 
     /// The error where it is opened as something else.
-    fn refused(&self, name: &str) -> Error {
+    pub fn refused(&self, name: &str) -> Error {
         let opener = self.noun();
         Error::invalid(format!("`{name}` was made by Database.{opener}: open it by that, or name another"))
     }

@@ -56,7 +56,7 @@ class HistoryTest {
         Naming.Version newest = NOTHING;
         for (int step = 0; step < 40; step++) {
             Executor executor = executors.get(random.nextInt(executorCount));
-            Naming.Version from = random.nextInt(8) == 0 ? back(newest, random.nextInt(4), hasIds) : newest;
+            Naming.Version from = random.nextInt(8) == 0 ? back(newest, random.nextInt(4)) : newest;
             executor.load(from);
             assertEquals(models.get(from), executor.contents(), "version " + from + " in step " + step);
             assertEquals(models.get(from).size(), executor.state.database().counts().keys(), "keys of " + from + " in step " + step);
@@ -85,14 +85,10 @@ class HistoryTest {
     }
 
     /** A version before this one, but not one that may have been deleted. */
-    private Naming.Version back(Naming.Version from, int steps, boolean hasIds) {
+    private Naming.Version back(Naming.Version from, int steps) {
         Naming.Version at = from;
         for (int step = 0; step < steps && at.number() > Math.max(0, numberMax - KEPT + 1); step++) {
             at = before.get(at);
-        }
-        if (!hasIds) {
-            long number = at.number();
-            models.keySet().removeIf(version -> version.number() > number);
         }
         return at;
     }

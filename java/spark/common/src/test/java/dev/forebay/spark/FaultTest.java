@@ -26,7 +26,7 @@ import org.junit.jupiter.params.provider.CsvSource;
  */
 class FaultTest {
     private static final int BATCHES = 4;
-    private static final int FAULTS_A_ROUND = 6;
+    private static final int FAULTS_A_ROUND = 4;
 
     @TempDir
     Path directory;

@@ -213,11 +213,13 @@ python-figures:
 	$(PYTHON_FIGURES)/bin/python bench/python/words.py --dir target --rust target/release/examples/word_rate
 	$(PYTHON_FIGURES)/bin/python bench/python/words.py --dir target --limit-mib 100
 
-# Maven finds the native library where it would find those of all platforms.
+# Maven finds the native library where it would find those of all platforms. Tests make many small files: in memory, if
+# there is such a place.
+JVM_TMPDIR := $(if $(wildcard /dev/shm/.),-Djvm.tmpdir=/dev/shm)
 jvm-test:
 	$(CARGO) build --locked --package forebay-jni
 	@mkdir -p $(JVM_NATIVES) && cp $$(ls target/debug/libforebay_jni.so target/debug/libforebay_jni.dylib 2>/dev/null) $(JVM_NATIVES)
-	$(MVN) --quiet --batch-mode --file java/pom.xml test $(JVM)
+	$(MVN) --quiet --batch-mode --file java/pom.xml test $(JVM_TMPDIR) $(JVM)
 
 jvm-jar:
 	$(CARGO) build --locked --release --package forebay-jni

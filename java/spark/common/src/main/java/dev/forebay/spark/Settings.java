@@ -17,7 +17,8 @@ record Settings(
         long lockTimeoutMilliseconds,
         long graceMilliseconds,
         String layout,
-        String orderedLayout) {
+        String orderedLayout,
+        String codec) {
     private static final Logger LOG = LoggerFactory.getLogger(Settings.class);
     static final String PREFIX = "spark.sql.streaming.stateStore.forebay.";
 
@@ -42,7 +43,16 @@ record Settings(
                 number(texts, "lockAcquireTimeoutMs", 120_000, 0, Long.MAX_VALUE),
                 number(texts, "fileGraceMs", 600_000, 0, Long.MAX_VALUE),
                 text(texts, "layout", "wb-tree"),
-                text(texts, "orderedLayout", "wb-tree:ordered"));
+                text(texts, "orderedLayout", "wb-tree:ordered"),
+                codec(texts));
+    }
+
+    private static String codec(Map<String, String> texts) {
+        String text = text(texts, "codec", "none").toLowerCase(Locale.ROOT);
+        if (!text.equals("none") && !text.equals("lz4")) {
+            throw wrong("codec", text, "write none or lz4");
+        }
+        return text;
     }
 
     private static String text(Map<String, String> texts, String name, String usual) {

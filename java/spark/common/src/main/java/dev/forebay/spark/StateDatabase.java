@@ -97,7 +97,7 @@ final class StateDatabase implements AutoCloseable {
 
     private void create(Family.Shape shape) {
         String layout = shape.order() == Family.Order.HASH ? settings.layout() : settings.orderedLayout();
-        TableOptions options = TableOptions.layout(layout);
+        TableOptions options = TableOptions.layout(layout).set("codec", settings.codec());
         if (shape.values() == Family.Values.LIST) {
             options.set("merge_rule", "append:" + (char) Family.DELIMITER);
         }

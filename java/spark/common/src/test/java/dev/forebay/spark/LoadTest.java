@@ -223,6 +223,7 @@ class LoadTest {
     void aFileThatIsWrittenAnewMeanwhileStays() throws Exception {
         fill(executor(PLAIN), plain(0), 2);
         Path file = Files.write(files("[0-9a-f]{64}").get(0).resolveSibling("0".repeat(64)), new byte[10]);
+        Path unfinished = Files.write(file.resolveSibling(".1.tmp"), new byte[10]);
         long[] now = {System.currentTimeMillis() + 10_000_000};
         Executor.Options options = new Executor.Options(false, false, 2, 100, 1000, () -> now[0]);
         boolean[] isWritten = {true};
@@ -239,6 +240,10 @@ class LoadTest {
         now[0] += 2000;
         cleaner.state.maintain();
         assertTrue(Files.notExists(file));
+        assertTrue(Files.exists(unfinished), "it may be written for longer than the grace");
+        now[0] += 24 * 3_600_000;
+        cleaner.state.maintain();
+        assertTrue(Files.notExists(unfinished));
     }
 
     @Test

@@ -30,6 +30,7 @@ pub struct Options {
     pub(crate) read_compaction_ratio: f64,
     pub(crate) keep_changes_bytes: Option<u64>,
     pub(crate) open_files_max: Option<usize>,
+    pub(crate) system_cache: bool,
     pub(crate) transaction_attempts: u32,
     pub(crate) transaction_read_bytes: Option<u64>,
     pub(crate) create_if_missing: bool,
@@ -71,6 +72,7 @@ impl Default for Options {
             read_compaction_ratio: 8.0,
             keep_changes_bytes: None,
             open_files_max: None,
+            system_cache: false,
             transaction_attempts: TRANSACTION_ATTEMPTS,
             transaction_read_bytes: None,
             create_if_missing: true,
@@ -273,6 +275,15 @@ impl Options {
     /// least one. With few open files, lookups and scans cost an `open` now and then, and no more memory.
     pub fn open_files_max(mut self, files: usize) -> Self {
         self.open_files_max = Some(files);
+        self
+    }
+
+    /// Whether files are written through the system's page cache. By default lists and values go around it, as most of
+    /// what is merged is not read soon, and would drive out what is. With it, what was just written is read from memory
+    /// that the system has to spare, without a read of the device: for databases that are not much larger than that. It
+    /// counts towards no limit, and the system takes it back when somebody needs it. It may be another at each opening.
+    pub fn system_cache(mut self, through: bool) -> Self {
+        self.system_cache = through;
         self
     }
 

@@ -49,6 +49,7 @@ pub fn database(name: &str, value: &str) -> Result<Setting<Options>> {
         "read_compaction_ratio": ratio => read_compaction_ratio,
         "keep_changes": sizes::parse => keep_changes,
         "open_files_max": number => open_files_max,
+        "system_cache": truth => system_cache,
         "transaction_attempts": number => transaction_attempts,
         "transaction_reads": sizes::parse => transaction_reads,
         "create_if_missing": truth => create_if_missing,

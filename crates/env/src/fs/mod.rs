@@ -9,6 +9,7 @@
 
 mod behind;
 mod bounded;
+mod cached;
 mod crash;
 mod crash_file;
 mod faulty;
@@ -48,6 +49,7 @@ use crate::sync::Arc;
 
 pub use behind::{Behind, Helpers};
 pub use bounded::BoundedFs;
+pub use cached::CachedFs;
 pub use crash::CrashFs;
 pub use faulty::FaultyFs;
 pub use gate::GatedFs;

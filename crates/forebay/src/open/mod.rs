@@ -25,7 +25,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use forebay_base::{Error, Result, planted};
-use forebay_env::fs::{BoundedFs, GatedFs};
+use forebay_env::fs::{BoundedFs, CachedFs, GatedFs};
 use forebay_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use forebay_env::{Env, FileLock, FileSystem, SteadyClock};
 use forebay_store::log::recover::{Extent, LogFiles};
@@ -75,7 +75,9 @@ fn surroundings(dir: &Path, options: &Options) -> Result<Surroundings> {
         Some(pool) => pool.environment(options.env.clone(), &dir.display().to_string()),
         None => options.env.clone().unwrap_or_else(Env::real),
     };
-    let (files, gate) = (Arc::clone(&env.fs), GatedFs::new(Arc::clone(&env.fs), Error::CLOSED));
+    let files = Arc::clone(&env.fs);
+    let ways = if options.system_cache { CachedFs::new(Arc::clone(&files)) } else { Arc::clone(&files) };
+    let gate = GatedFs::new(ways, Error::CLOSED);
     let files_max = options.open_files(env.fs.process_files_max());
     let clock = Arc::new(SteadyClock::new(Arc::clone(&env.clock)));
     let env = Env { fs: BoundedFs::new(gate.clone(), files_max), clock: clock.clone(), ..env };

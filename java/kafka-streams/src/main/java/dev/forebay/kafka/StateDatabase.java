@@ -52,7 +52,8 @@ final class StateDatabase implements AutoCloseable {
 
     static StateDatabase open(Path path, Settings settings) throws IOException {
         Files.createDirectories(path);
-        Options options = new Options().set("log", "false").pool(SharedPool.acquire(settings));
+        // A changelog is replayed, or a record comes back for its key, soon after it was written.
+        Options options = new Options().set("log", "false").set("system_cache", "true").pool(SharedPool.acquire(settings));
         Database database = null;
         try {
             database = Database.open(path, options);

@@ -3,13 +3,14 @@
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::SchemaRef;
 use forebay::aggregate::Composite;
-use forebay::{Batch, Durability, Error};
+use forebay::{Batch, Durability, Error, Table};
 use forebay_aggregate::arrow::{PartialSchema, RecordBatchStates};
 use forebay_env::sync::atomic::Ordering;
 use forebay_env::sync::{Arc, RwLock};
 use pyo3::prelude::*;
 
 use super::asked::Asked;
+use super::given::Given;
 use super::kept::{self, Shape};
 use super::own::with_states;
 use super::read::{Grouped, Made, Wanted};
@@ -67,7 +68,20 @@ pub(super) struct Held<G: Opens = Stored> {
     pub(super) name: String,
     pub(super) asked: Arc<Asked>,
     pub(super) means: G::Means,
-    groups: RwLock<Option<Arc<G>>>,
+    groups: RwLock<Option<Begun<G>>>,
+}
+
+/// Groups that were opened.
+struct Begun<G> {
+    groups: Arc<G>,
+    /// The table that told what they are. It is gone with them, and where a rollback gives the name to those of before.
+    told: Table,
+}
+
+impl<G> Begun<G> {
+    fn is_there(&self) -> bool {
+        self.told.layout().is_ok()
+    }
 }
 
 /// The table of the groups.
@@ -105,7 +119,7 @@ impl Stored {
     /// Does something with the table as it is now.
     fn seen<T>(
         &self,
-        act: impl FnOnce(&forebay::Snapshot, &forebay::Table) -> forebay::Result<T>,
+        act: impl FnOnce(&forebay::Snapshot, &Table) -> forebay::Result<T>,
     ) -> forebay::Result<T> {
         let seen = self.open.with_detached(|db| {
             let snapshot = db.snapshot();
@@ -136,20 +150,18 @@ impl Grouped for Stored {
 
 impl<G: Opens> Held<G> {
     /// What is kept under a name, or asked for and made once the columns of rows are known.
-    pub(super) fn new(
-        open: &Arc<Open>,
-        name: &str,
-        asked: Option<Asked>,
-        rows: Option<SchemaRef>,
-        means: G::Means,
-    ) -> Outcome<Self> {
-        let own = asked.as_ref().map_or(&[][..], Asked::own);
-        let (kept, shape) =
-            open.with_detached(|db| Ok((kept::load(db, name, own)?, kept::shape(db, name)?)))?;
+    pub(super) fn new(open: &Arc<Open>, name: &str, given: Given, means: G::Means) -> Outcome<Self> {
+        let own = given.asked.as_ref().map_or(&[][..], Asked::own);
+        let (told, kept, shape) = open.with_detached(|db| {
+            Ok((kept::told(db, name)?, kept::load(db, name, own)?, kept::shape(db, name)?))
+        })?;
         if let Some(shape) = shape.filter(|shape| *shape != G::shape(&means)) {
             return Err(shape.refused(name));
         }
-        let (asked, kept) = match (kept, asked) {
+        if let Some((_, kept)) = &kept {
+            given.check_key(G::NOUN, name, kept)?;
+        }
+        let (asked, kept) = match (kept, given.asked) {
             (Some((schema, kept)), Some(asked)) if kept != asked => {
                 asked.agrees(&schema)?;
                 return Err(Failure::invalid(format!(
@@ -166,12 +178,22 @@ impl<G: Opens> Held<G> {
             }
         };
         let groups = kept.map(|schema| G::open(open, name, schema, &means)).transpose()?;
+        let begun = groups.zip(told).map(|(groups, told)| Begun { groups: Arc::new(groups), told });
         let (open, asked) = (Arc::clone(open), Arc::new(asked));
-        let held = Self { open, name: name.into(), asked, means, groups: RwLock::new(groups.map(Arc::new)) };
-        if let Some(rows) = rows {
-            held.begun(|| held.asked.partial(&rows))?;
-        }
+        let held = Self { open, name: name.into(), asked, means, groups: RwLock::new(begun) };
+        given.rows.map_or(Ok(()), |rows| held.begun_by(&rows))?;
         Ok(held)
+    }
+
+    /// Makes groups of rows of these columns, or holds the columns against those that there are.
+    fn begun_by(&self, rows: &SchemaRef) -> Outcome<()> {
+        let partial = self.asked.partial(rows)?;
+        let of_rows = Arc::clone(partial.schema());
+        let groups = self.begun(|| Ok(partial))?;
+        groups.schema().check(&of_rows).map_err(|error| {
+            let (noun, name) = (G::NOUN, &self.name);
+            Failure::invalid(format!("{noun} `{name}` was made of other columns than schema= tells: {error}"))
+        })
     }
 
     /// Nothing refuses the functions any more: they merge from now on.
@@ -179,17 +201,21 @@ impl<G: Opens> Held<G> {
         self.asked.own().iter().for_each(|own| self.open.merges.join(py, &self.name, own));
     }
 
-    pub(super) fn known(&self) -> Option<Arc<G>> {
-        self.groups.read().clone()
+    fn known(&self) -> Option<Arc<G>> {
+        self.groups.read().as_ref().filter(|begun| begun.is_there()).map(|begun| Arc::clone(&begun.groups))
     }
 
-    /// The groups, also those that another handle has made since this one was opened.
+    /// The groups, also those that another handle has made since this one was opened, or a rollback has brought back.
+    /// Where they were dropped, what they are asked says so.
     pub(super) fn found(&self) -> Outcome<Option<Arc<G>>> {
         if let Some(groups) = self.known() {
             return Ok(Some(groups));
         }
         let kept = self.open.with_detached(|db| kept::load(db, &self.name, self.asked.own()))?;
-        kept.map(|(schema, _)| self.begun(|| Ok(schema))).transpose()
+        match kept {
+            Some((schema, _)) => self.begun(|| Ok(schema)).map(Some),
+            None => Ok(self.groups.read().as_ref().map(|dropped| Arc::clone(&dropped.groups))),
+        }
     }
 
     /// The groups; of new ones what they are is kept first.
@@ -197,9 +223,12 @@ impl<G: Opens> Held<G> {
         if let Some(groups) = self.known() {
             return Ok(groups);
         }
-        let mut groups = self.groups.write();
-        if let Some(groups) = &*groups {
-            return Ok(Arc::clone(groups));
+        let mut begun = self.groups.write();
+        let told = || self.open.with_detached(|db| kept::told(db, &self.name));
+        if let Some(known) = &*begun
+            && (known.is_there() || told()?.is_none())
+        {
+            return Ok(Arc::clone(&known.groups));
         }
         let schema = schema()?;
         // Without a table of that name, or with other options, nothing is kept.
@@ -209,9 +238,10 @@ impl<G: Opens> Held<G> {
             while !self.is_kept(db, schema)? && !kept::keep(db, &self.name, schema, &self.asked, &shape)? {}
             Ok(())
         })?;
-        let made = Arc::new(made);
-        *groups = Some(Arc::clone(&made));
-        Ok(made)
+        let gone = || Error::NotFound(format!("{} `{}` was dropped meanwhile", G::NOUN, self.name));
+        let (groups, told) = (Arc::new(made), told()?.ok_or_else(gone)?);
+        *begun = Some(Begun { groups: Arc::clone(&groups), told });
+        Ok(groups)
     }
 
     /// Whether another handle was first, with the same groups; with others it is an error.
@@ -302,7 +332,7 @@ impl<G: Writes> Held<G> {
             self.for_rows(py, input, groups.schema(), |rows| Ok(states.add_batch(rows)?))?;
             gathered = Some(states);
         }
-        let commit = |all: Batch| match (self.found()?, metadata) {
+        let commit = |all: Batch, durability| match (self.found()?, metadata) {
             (Some(groups), metadata) => Ok(groups.write(gathered.as_mut(), all, durability, metadata)?),
             (None, None) => self.open.with_detached(|db| db.commit(all, durability)),
             (None, Some(_)) => Err(Failure::invalid(format!(
@@ -311,7 +341,7 @@ impl<G: Writes> Held<G> {
                 self.name
             ))),
         };
-        crate::batch::Batch::committed(py, batch, commit)
+        crate::batch::Batch::committed(py, batch, durability, commit)
     }
 
     /// What gathers the states of rows of these columns, and the groups that they go to.

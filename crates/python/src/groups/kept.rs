@@ -54,6 +54,11 @@ fn table(db: &Database, name: &str) -> Option<Result<Table>> {
     is_there.then(|| db.table(&name).existing(true).open())
 }
 
+/// The table that tells what groups of a name are, where there are such.
+pub(super) fn told(db: &Database, name: &str) -> Result<Option<Table>> {
+    table(db, name).transpose()
+}
+
 /// What is kept of an aggregator, of whose functions these are written in Python; nothing where it was never added to.
 pub(super) fn load(db: &Database, name: &str, own: &[Arc<Own>]) -> Result<Option<(PartialSchema, Asked)>> {
     let Some(table) = table(db, name).transpose()? else { return Ok(None) };

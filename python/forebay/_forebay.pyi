@@ -215,7 +215,7 @@ class Database:
 
         ``key`` names the columns to group by, none for one group of all rows; ``aggs`` gives each answer a name and a
         function. Both are kept, and may be left out later; others then raise Invalid. The types of the key's columns are
-        those of what is first added, or of ``schema``.
+        those of what is first added, or of ``schema``, which raises Invalid where others are kept.
         """
     def windows(
         self,
@@ -779,8 +779,8 @@ class StoredAggregator:
     ) -> int:
         """Adds rows, and keeps ``metadata`` with them, such as how far the input was read: all of it or nothing.
 
-        What ``batch`` holds for other tables is committed with them. After any crash ``metadata`` is that of the last
-        commit that was kept. Returns the number of the last record.
+        What ``batch`` holds for other tables is committed with them, as durably as either was asked to be. After any
+        crash ``metadata`` is that of the last commit that was kept. Returns the number of the last record.
         """
     @property
     def metadata(self) -> bytes | None:
@@ -856,8 +856,8 @@ class Cube:
         """Adds rows, and keeps ``metadata`` with them, such as how far the input was read: all groupings have all of it, or
         none has anything.
 
-        What ``batch`` holds for tables is committed with them. After any crash ``metadata`` is that of the last commit that
-        was kept. Returns the number of the last record.
+        What ``batch`` holds for tables is committed with them, as durably as either was asked to be. After any crash
+        ``metadata`` is that of the last commit that was kept. Returns the number of the last record.
         """
     def merge(self, states: _Arrow, *, durability: _Durability | None = None) -> int:
         """Merges what ``states`` of other groups by the same columns gave, batch by batch. Returns how many."""
@@ -880,7 +880,8 @@ class Cube:
         """All groups of all groupings with their answers, by ``grouping``, as of now.
 
         Where a row's grouping leaves out a column, that is null; ``grouping`` tells such nulls from others, as SQL's
-        ``GROUPING_ID``: a bit for each column, the last one's the lowest, is set where the column is left out.
+        ``GROUPING_ID``: a bit for each column, the last one's the lowest, is set where the column is left out. Whoever reads
+        the rows, and whenever, sees that moment: a snapshot is held as long as they are.
         """
     def states(self) -> Rows:
         """The groups by all columns with their states, for ``merge`` here or on another machine."""
@@ -941,8 +942,8 @@ class Windows:
         """Adds rows, and keeps ``metadata`` with them, such as how far the input was read: all of it or nothing, in however
         many windows the rows are.
 
-        What ``batch`` holds for tables is committed with them. After any crash ``metadata`` is that of the last commit
-        that was kept. Returns the number of the last record.
+        What ``batch`` holds for tables is committed with them, as durably as either was asked to be. After any crash
+        ``metadata`` is that of the last commit that was kept. Returns the number of the last record.
         """
     @property
     def metadata(self) -> bytes | None:

@@ -49,7 +49,7 @@ def test_cubes_are_those_of_duckdb(
     assert found(rows) == those
     assert found(rows) == those, "each consumer gets a stream from the beginning"
     order = pl.DataFrame(rows)["grouping"].to_list()
-    assert order == sorted(order), "the finest come first"
+    assert order == sorted(order), "that of all columns comes first"
     assert groups.metadata == b"1100"
     for columns in groups.groupings:
         bits = sum(1 << at for at, name in enumerate(reversed(KEY)) if name not in columns)

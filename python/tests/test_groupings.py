@@ -55,7 +55,7 @@ def test_groupings_are_those_of_duckdb(db: fb.Database, rng: random.Random, how:
         assert found(rows) == those
         assert found(rows) == those, "each consumer gets a stream from the beginning"
         order = pl.DataFrame(rows)["grouping"].to_list()
-        assert order == sorted(order), "the finest come first"
+        assert order == sorted(order), "that of all columns comes first"
 
 
 def test_all_groupings_are_of_one_moment(db: fb.Database, rng: random.Random) -> None:

@@ -458,12 +458,13 @@ def test_rows_are_made_by_the_thread_that_adds_them() -> None:
 def test_an_error_with_a_zero_byte_comes_through_a_stream(db: fb.Database) -> None:
     groups = db.aggregator("g", key="k", aggs={"n": fb.count()})
     groups.update(pa.table({"k": [1]}))
+    numbers = groups.result()
     db.drop_table("g")
     db.drop_table("g.schema")
     again = db.aggregator("g", key="k", aggs={"n": fb.count()})
     again.update(pa.table({"k": ["a\0b"]}))
     with pytest.raises(Exception, match="a.*b"):
-        pa.table(groups.result())
+        pa.table(numbers)
 
 
 @pytest.mark.parametrize("where", ["memory", "stored", "snapshot"])

@@ -18,7 +18,7 @@ use crate::aggregate::{Aggregate, Merging};
 use crate::composite::Composite;
 use crate::function::Function;
 use crate::functions::*;
-use crate::lists::Lists;
+use crate::lists::{Lists, PREFIX};
 use crate::number::{Number, NumberBytes};
 use crate::optional::Optional;
 use crate::state_type::StateType;
@@ -70,6 +70,11 @@ impl BuiltIn {
             Found::One(name, _) => vec![name],
             Found::Many(functions) => functions.names().collect(),
         }
+    }
+
+    /// The names of those answers that are no such: lists of states, which only a program of a user's finishes.
+    pub fn unfinished(&self) -> Vec<&str> {
+        self.names().into_iter().filter(|name| name.starts_with(PREFIX)).collect()
     }
 
     /// What a state stands for: an answer for each name.

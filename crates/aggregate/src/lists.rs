@@ -104,3 +104,66 @@ impl fmt::Debug for Lists {
         self.0.fmt(f)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::BuiltIn;
+
+    const TYPE: &str = "composite/1(0=count/1,1=own.mean/1(state=logs:Float64;n (of rows):Int64))";
+
+    fn list(states: &[&[u8]]) -> Vec<u8> {
+        let mut list = Vec::new();
+        put_list(states, &mut list);
+        list
+    }
+
+    #[test]
+    fn lists_merge_to_the_list_of_all_states() {
+        let states: [&[u8]; 5] = [b"", b"a", b"bc", &[7; 300], b""];
+        for cut in 0..=states.len() {
+            for second in cut..=states.len() {
+                let parts = [&states[..cut], &states[cut..second], &states[second..]].map(list);
+                let mut merged = b"before".to_vec();
+                let (count, head) = merge_lists(&parts.each_ref().map(Vec::as_slice), &mut merged);
+                assert_eq!((count, &merged[..6]), (5, &b"before"[..]));
+                assert_eq!(split_list(&merged[6..]).expect("a list"), states);
+                assert_eq!(
+                    merged.len() - head,
+                    states.iter().map(|state| state.len() + 1).sum::<usize>() + 1
+                );
+            }
+        }
+        // More than a byte tells how many there are.
+        let many = vec![&b"x"[..]; 300];
+        let mut merged = Vec::new();
+        merge_lists(&[&list(&many[..200]), &list(&many[200..])], &mut merged);
+        assert_eq!(merged, list(&many));
+    }
+
+    #[test]
+    fn what_is_no_list_is_told() {
+        let (name, lists) = Lists::of("own.mean/1(state=n:Int64)").expect("a program's own");
+        assert_eq!(name, "own.mean");
+        for damaged in [&[][..], &[1], &[2, 1, 1], &[0, 0], &[255; 12], &[200, 1, 1, 0]] {
+            assert_eq!(split_list(damaged), None, "{damaged:?}");
+            let error = lists.finish(damaged).unwrap_err().to_string();
+            assert!(error.contains("own.mean/1(state=n:Int64)"), "{error}");
+            lists.merge(&[damaged, damaged], &mut Vec::new());
+        }
+        assert!(lists.lift(&[], &mut Vec::new()).is_err(), "it takes no rows");
+        let mut none = Vec::new();
+        lists.lift_missing(&mut none);
+        assert!(split_list(&none).expect("a list").is_empty());
+    }
+
+    /// Each is known by the text of its type alone, and has exactly that type.
+    #[test]
+    fn types_of_a_programs_own_are_found_beside_others() {
+        assert!(Lists::of("count/1").is_none() && BuiltIn::of("own.mean/1(state=n:Int64)").is_none());
+        let function = BuiltIn::of(TYPE).expect("a count, and lists");
+        assert_eq!(function.state_type().as_str(), TYPE);
+        assert_eq!((function.names(), function.unfinished()), (vec!["count", "own.mean"], vec!["own.mean"]));
+        assert!(BuiltIn::of("count/1").expect("built in").unfinished().is_empty());
+    }
+}

@@ -52,7 +52,8 @@ impl Shape {
     }
 }
 
-fn table(db: &Database, name: &str) -> Option<Result<Table>> {
+/// The table that tells what groups of a name are, where there are such.
+pub fn table(db: &Database, name: &str) -> Option<Result<Table>> {
     let name = format!("{name}{ENDING}");
     let is_there = db.tables().iter().any(|(table, _)| *table == name);
     is_there.then(|| db.table(&name).existing(true).open())

@@ -211,21 +211,24 @@ impl Batch {
         open: &Arc<Open>,
         asked: Option<&str>,
     ) -> Outcome<Bound<'py, Self>> {
-        let durability = durability(asked, open.usual)?;
-        let writes = Writes::new(Arc::clone(open), Some(durability), Slot::Batch(Box::default()));
+        let durability = asked.map(|asked| durability(Some(asked), open.usual)).transpose()?;
+        let writes = Writes::new(Arc::clone(open), durability, Slot::Batch(Box::default()));
         Ok(Bound::new(py, PyClassInitializer::from(writes).add_subclass(Self))?)
     }
 
-    /// Commits what it holds together with something else, or that alone. What could not be committed is still the
-    /// caller's.
+    /// Commits what it holds together with something else, or that alone: as durably as either was asked to be. What
+    /// could not be committed is still the caller's.
     pub(crate) fn committed(
         py: Python<'_>,
         batch: Option<&Bound<'_, Self>>,
-        commit: impl FnOnce(forebay::Batch) -> Outcome<u64> + Send,
+        durability: Durability,
+        commit: impl FnOnce(forebay::Batch, Durability) -> Outcome<u64> + Send,
     ) -> Outcome<u64> {
-        let Some(batch) = batch else { return py.detach(|| commit(forebay::Batch::new())) };
-        batch.as_super().get().held()?.with(|own| {
-            let sequence = py.detach(|| commit(own.clone()))?;
+        let Some(batch) = batch else { return py.detach(|| commit(forebay::Batch::new(), durability)) };
+        let held = batch.as_super().get().held()?;
+        let durability = held.durability.map_or(durability, |own| own.max(durability));
+        held.with(|own| {
+            let sequence = py.detach(|| commit(own.clone(), durability))?;
             own.clear();
             Ok(sequence)
         })

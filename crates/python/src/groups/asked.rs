@@ -49,11 +49,7 @@ impl Asked {
 
     /// What Python gives: a name or several, and a dictionary.
     pub(super) fn of(key: Option<&Bound<'_, PyAny>>, aggs: &Bound<'_, PyDict>) -> Outcome<Self> {
-        let keys = match key {
-            None => Vec::new(),
-            Some(one) if one.is_instance_of::<PyString>() => vec![one.extract()?],
-            Some(several) => several.extract()?,
-        };
+        let keys = key.map_or_else(|| Ok(Vec::new()), keys_of)?;
         let (mut named, mut own) = (Vec::new(), Vec::<Arc<Own>>::new());
         for (name, function) in aggs {
             let name = name.extract::<String>().map_err(|_| not_functions())?;
@@ -154,6 +150,11 @@ impl Asked {
     pub(super) fn named_batch(&self, schema: &SchemaRef, batch: &RecordBatch) -> Outcome<RecordBatch> {
         self.core.named_batch(schema, batch, |place, column| self.of_column(place, column))
     }
+}
+
+/// The columns of a key: a name or several.
+pub(super) fn keys_of(key: &Bound<'_, PyAny>) -> Outcome<Vec<String>> {
+    Ok(if key.is_instance_of::<PyString>() { vec![key.extract()?] } else { key.extract()? })
 }
 
 fn not_functions() -> Failure {

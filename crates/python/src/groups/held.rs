@@ -3,13 +3,14 @@
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::SchemaRef;
 use forebay::aggregate::Composite;
-use forebay::{Batch, Durability, Error};
+use forebay::{Batch, Durability, Error, Table};
 use forebay_aggregate::arrow::{OwnFunctions, PartialSchema, RecordBatchStates};
 use forebay_env::sync::atomic::Ordering;
 use forebay_env::sync::{Arc, RwLock};
 use pyo3::prelude::*;
 
 use super::asked::Asked;
+use super::given::Given;
 use super::kept::{self, Shape};
 use super::own::with_states;
 use super::read::{Grouped, Made, Wanted};
@@ -67,7 +68,20 @@ pub(super) struct Held<G: Opens = Stored> {
     pub(super) name: String,
     pub(super) asked: Arc<Asked>,
     pub(super) means: G::Means,
-    groups: RwLock<Option<Arc<G>>>,
+    groups: RwLock<Option<Begun<G>>>,
+}
+
+/// Groups that were opened.
+struct Begun<G> {
+    groups: Arc<G>,
+    /// The table that told what they are. It is gone with them, and where a rollback gives the name to those of before.
+    told: Table,
+}
+
+impl<G> Begun<G> {
+    fn is_there(&self) -> bool {
+        self.told.layout().is_ok()
+    }
 }
 
 /// The table of the groups.
@@ -105,7 +119,7 @@ impl Stored {
     /// Does something with the table as it is now.
     fn seen<T>(
         &self,
-        act: impl FnOnce(&forebay::Snapshot, &forebay::Table) -> forebay::Result<T>,
+        act: impl FnOnce(&forebay::Snapshot, &Table) -> forebay::Result<T>,
     ) -> forebay::Result<T> {
         let seen = self.open.with_detached(|db| {
             let snapshot = db.snapshot();
@@ -136,26 +150,35 @@ impl Grouped for Stored {
 
 impl<G: Opens> Held<G> {
     /// What is kept under a name, or asked for and made once the columns of rows are known.
-    pub(super) fn new(
-        open: &Arc<Open>,
-        name: &str,
-        asked: Option<Asked>,
-        rows: Option<SchemaRef>,
-        means: G::Means,
-    ) -> Outcome<Self> {
-        let own = asked.as_ref().map_or_else(Vec::new, |asked| asked.own().to_vec());
-        let core = asked.as_ref().map(|asked| asked.core().clone());
-        let functions = asked.as_ref().map_or_else(OwnFunctions::default, Asked::own_functions);
+    pub(super) fn new(open: &Arc<Open>, name: &str, given: Given, means: G::Means) -> Outcome<Self> {
+        let own = given.asked.as_ref().map_or_else(Vec::new, |asked| asked.own().to_vec());
+        let core = given.asked.as_ref().map(|asked| asked.core().clone());
+        let functions = given.asked.as_ref().map_or_else(OwnFunctions::default, Asked::own_functions);
         let shape = G::shape(&means);
-        let (core, kept) = open.with_detached(|db| kept::opened(db, name, core, &shape, &functions))?;
+        let (told, (core, kept)) = open.with_detached(|db| {
+            Ok((kept::table(db, name).transpose()?, kept::opened(db, name, core, &shape, &functions)?))
+        })?;
+        if kept.is_some() {
+            given.check_key(G::NOUN, name, &core)?;
+        }
         let asked = kept::with_own(core, &own);
         let groups = kept.map(|schema| G::open(open, name, schema, &means)).transpose()?;
+        let begun = groups.zip(told).map(|(groups, told)| Begun { groups: Arc::new(groups), told });
         let (open, asked) = (Arc::clone(open), Arc::new(asked));
-        let held = Self { open, name: name.into(), asked, means, groups: RwLock::new(groups.map(Arc::new)) };
-        if let Some(rows) = rows {
-            held.begun(|| held.asked.partial(&rows))?;
-        }
+        let held = Self { open, name: name.into(), asked, means, groups: RwLock::new(begun) };
+        given.rows.map_or(Ok(()), |rows| held.begun_by(&rows))?;
         Ok(held)
+    }
+
+    /// Makes groups of rows of these columns, or holds the columns against those that there are.
+    fn begun_by(&self, rows: &SchemaRef) -> Outcome<()> {
+        let partial = self.asked.partial(rows)?;
+        let of_rows = Arc::clone(partial.schema());
+        let groups = self.begun(|| Ok(partial))?;
+        groups.schema().check(&of_rows).map_err(|error| {
+            let (noun, name) = (G::NOUN, &self.name);
+            Failure::invalid(format!("{noun} `{name}` was made of other columns than schema= tells: {error}"))
+        })
     }
 
     /// Nothing refuses the functions any more: they merge from now on.
@@ -163,17 +186,21 @@ impl<G: Opens> Held<G> {
         self.asked.own().iter().for_each(|own| self.open.merges.join(py, &self.name, own));
     }
 
-    pub(super) fn known(&self) -> Option<Arc<G>> {
-        self.groups.read().clone()
+    fn known(&self) -> Option<Arc<G>> {
+        self.groups.read().as_ref().filter(|begun| begun.is_there()).map(|begun| Arc::clone(&begun.groups))
     }
 
-    /// The groups, also those that another handle has made since this one was opened.
+    /// The groups, also those that another handle has made since this one was opened, or a rollback has brought back.
+    /// Where they were dropped, what they are asked says so.
     pub(super) fn found(&self) -> Outcome<Option<Arc<G>>> {
         if let Some(groups) = self.known() {
             return Ok(Some(groups));
         }
         let kept = self.open.with_detached(|db| kept::load(db, &self.name, self.asked.own()))?;
-        kept.map(|(schema, _)| self.begun(|| Ok(schema))).transpose()
+        match kept {
+            Some((schema, _)) => self.begun(|| Ok(schema)).map(Some),
+            None => Ok(self.groups.read().as_ref().map(|dropped| Arc::clone(&dropped.groups))),
+        }
     }
 
     /// The groups; of new ones what they are is kept first.
@@ -181,9 +208,12 @@ impl<G: Opens> Held<G> {
         if let Some(groups) = self.known() {
             return Ok(groups);
         }
-        let mut groups = self.groups.write();
-        if let Some(groups) = &*groups {
-            return Ok(Arc::clone(groups));
+        let mut begun = self.groups.write();
+        let told = || self.open.with_detached(|db| kept::table(db, &self.name).transpose());
+        if let Some(known) = &*begun
+            && (known.is_there() || told()?.is_none())
+        {
+            return Ok(Arc::clone(&known.groups));
         }
         let schema = schema()?;
         // Without a table of that name, or with other options, nothing is kept.
@@ -191,9 +221,10 @@ impl<G: Opens> Held<G> {
         let (schema, shape) = (made.schema(), G::shape(&self.means));
         let (asked, own) = (self.asked.core(), self.asked.own_functions());
         self.open.with_detached(|db| kept::begin(db, &self.name, schema, asked, &shape, &own))?;
-        let made = Arc::new(made);
-        *groups = Some(Arc::clone(&made));
-        Ok(made)
+        let gone = || Error::NotFound(format!("{} `{}` was dropped meanwhile", G::NOUN, self.name));
+        let (groups, told) = (Arc::new(made), told()?.ok_or_else(gone)?);
+        *begun = Some(Begun { groups: Arc::clone(&groups), told });
+        Ok(groups)
     }
 
     pub(super) fn of_rows(&self, schema: &SchemaRef, states: &SchemaRef) -> Outcome<Arc<G>> {
@@ -265,7 +296,7 @@ impl<G: Writes> Held<G> {
             self.for_rows(py, input, groups.schema(), |rows| Ok(states.add_batch(rows)?))?;
             gathered = Some(states);
         }
-        let commit = |all: Batch| match (self.found()?, metadata) {
+        let commit = |all: Batch, durability| match (self.found()?, metadata) {
             (Some(groups), metadata) => Ok(groups.write(gathered.as_mut(), all, durability, metadata)?),
             (None, None) => self.open.with_detached(|db| db.commit(all, durability)),
             (None, Some(_)) => Err(Failure::invalid(format!(
@@ -274,7 +305,7 @@ impl<G: Writes> Held<G> {
                 self.name
             ))),
         };
-        crate::batch::Batch::committed(py, batch, commit)
+        crate::batch::Batch::committed(py, batch, durability, commit)
     }
 
     /// What gathers the states of rows of these columns, and the groups that they go to.

@@ -11,7 +11,7 @@ use super::held::{Held, Opens};
 use super::own::{self, Own};
 use crate::failure::{Failure, Outcome};
 
-pub(super) use forebay_groups::kept::{Shape, begin, forget, opened, shape};
+pub(super) use forebay_groups::kept::{Shape, begin, forget, opened, shape, table};
 
 /// What is kept, with those of these functions that are asked for.
 pub(super) fn with_own(core: forebay_groups::Asked, own: &[Arc<Own>]) -> Asked {

@@ -5,6 +5,7 @@
 
 mod asked;
 mod cube;
+mod given;
 mod grouping;
 mod held;
 mod kept;

@@ -9,14 +9,14 @@ use forebay_env::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
-use super::asked::Asked;
+use super::given::Given;
 use super::grouping;
 use super::held::{COMMIT_BYTES_MAX, Held, PENDING_BYTES, put_states};
 use super::memory::Aggregator;
 use super::pinned::AggregatorSnapshot;
 use super::read::View;
 use crate::bytes::Bytes;
-use crate::columns::{batches, for_each, schema};
+use crate::columns::{batches, for_each};
 use crate::database::Open;
 use crate::failure::{Failure, Outcome};
 use crate::home::Home;
@@ -38,9 +38,8 @@ impl StoredAggregator {
         schema: Option<&Bound<'_, PyAny>>,
         options: Vec<Text>,
     ) -> Outcome<Self> {
-        let asked = aggs.map(|aggs| Asked::of(key, aggs)).transpose()?;
-        let schema = schema.map(self::schema).transpose()?;
-        let held = py.detach(|| Held::new(open, name, asked, schema, options))?;
+        let given = Given::of(key, aggs, schema)?;
+        let held = py.detach(|| Held::new(open, name, given, options))?;
         held.join_merges(py);
         Ok(Self(Home::new(held)))
     }
@@ -111,8 +110,8 @@ impl StoredAggregator {
 
     /// Adds rows, and keeps ``metadata`` with them, such as how far the input was read: all of it or nothing.
     ///
-    /// What ``batch`` holds for other tables is committed with them. After any crash ``metadata`` is that of the last
-    /// commit that was kept. Returns the number of the last record.
+    /// What ``batch`` holds for other tables is committed with them, as durably as either was asked to be. After any
+    /// crash ``metadata`` is that of the last commit that was kept. Returns the number of the last record.
     #[pyo3(signature = (data=None, *, metadata=None, batch=None, durability=None))]
     fn commit(
         &self,
@@ -136,7 +135,7 @@ impl StoredAggregator {
             groups = Some(known);
             gathered = Some(states);
         }
-        let commit = |mut all: Batch| {
+        let commit = |mut all: Batch, durability| {
             if let (Some(states), Some(groups)) = (&mut gathered, &groups) {
                 put_states(groups, states, &mut all)?;
             }
@@ -148,7 +147,7 @@ impl StoredAggregator {
                 (None, _) => held.open.with_detached(|db| db.commit(all, durability)),
             }
         };
-        crate::batch::Batch::committed(py, batch, commit)
+        crate::batch::Batch::committed(py, batch, durability, commit)
     }
 
     /// The bytes that came with the last commit.

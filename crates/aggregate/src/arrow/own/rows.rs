@@ -48,6 +48,13 @@ impl StateRows {
                     column.data_type()
                 ))
             })?;
+            // The text of a type of states ends where its brackets do.
+            if !is_closed(column.name()) {
+                return Err(Error::invalid(format!(
+                    "the name of column `{}` of the state has a bracket without its other one; rename it",
+                    column.name()
+                )));
+            }
             Ok(column.as_ref().clone().with_data_type(kind).with_nullable(true))
         };
         let columns = columns.iter().map(known).collect::<Result<Vec<_>>>()?;
@@ -126,6 +133,16 @@ impl fmt::Display for StateRows {
         }
         Ok(())
     }
+}
+
+/// Whether each bracket that opens closes behind that.
+fn is_closed(name: &str) -> bool {
+    let deeper = |depth: usize, byte| match byte {
+        b'(' => Some(depth + 1),
+        b')' => depth.checked_sub(1),
+        _ => Some(depth),
+    };
+    name.bytes().try_fold(0, deeper) == Some(0)
 }
 
 /// A type as it comes back, if its values are kept.
@@ -394,5 +411,21 @@ mod tests {
         let text = DataType::Dictionary(Box::new(DataType::Int8), Box::new(DataType::Utf8));
         assert!(kinds(text).is_err() && StateRows::new(Fields::empty()).is_err());
         assert!(kinds((0..6).fold(DataType::Int8, |kind, _| DataType::new_list(kind, true))).is_err());
+    }
+
+    /// The type of states was one that nobody knows: where no program had named the function, no table took writes.
+    #[test]
+    fn names_of_columns_whose_brackets_are_not_closed_are_refused() {
+        let kinds = |name| StateRows::new(vec![Field::new(name, DataType::Int64, false)].into());
+        for name in ["a(", "a)", ")a(", "a(()"] {
+            let told = kinds(name).expect_err("a bracket alone").to_string();
+            assert!(told.contains(&format!("column `{name}`")), "{told}");
+        }
+        for name in ["n (of rows)", "a,b", "a=b", "f(g(x), y)"] {
+            let kind = crate::StateType::new("own.f", 1).with("state", kinds(name).expect("closed"));
+            let composite = format!("composite/1(0={kind},1=count/1)");
+            let found = crate::BuiltIn::of(&composite).expect("lists, and a count");
+            assert_eq!(found.unfinished(), ["own.f"]);
+        }
     }
 }

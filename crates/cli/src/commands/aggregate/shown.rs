@@ -38,7 +38,8 @@ impl Shown {
     /// Of a table as a snapshot has it; nothing where it keeps values as they are.
     pub(crate) fn of(snapshot: &Snapshot, table: &str) -> Result<Option<Self>, Failure> {
         let Some(state_type) = snapshot.state_type(table)? else { return Ok(None) };
-        let function = BuiltIn::of(&state_type).ok_or_else(|| {
+        let function = BuiltIn::of(&state_type).filter(|function| function.unfinished().is_empty());
+        let function = function.ok_or_else(|| {
             Failure::work(format!(
                 "table `{table}` keeps states of `{state_type}`, a program's own function: only that program can read them"
             ))

@@ -1,6 +1,41 @@
 //! What `aggregate` cannot do.
 
+use std::sync::Arc;
+
+use arrow_schema::{DataType, Field};
+use forebay::{Database, Options};
+use forebay_aggregate::arrow::{Shorten, StateList, StateRows};
+use forebay_aggregate::{Composite, Value, parse_function};
+
 use crate::tool::Folder;
+
+/// Merges no lists.
+struct Absent;
+
+impl Shorten for Absent {
+    fn shorten(&self, _states: &[&[u8]]) -> Option<Vec<u8>> {
+        None
+    }
+}
+
+/// Lists of states, which only the program can finish, were shown as answers.
+#[test]
+fn states_of_a_programs_own_function_are_not_shown() {
+    let folder = Folder::new("aggregate-own");
+    let rows = StateRows::new(vec![Field::new("n", DataType::Int64, true)].into()).unwrap();
+    let absent: Arc<dyn Shorten> = Arc::new(Absent);
+    let own = StateList::new("mean", 1, &Arc::new(rows), 0, &absent);
+    let count = parse_function("count", &["states"]).unwrap();
+    let function = Composite::new(vec![("n".into(), count), ("mean".into(), Box::new(own))]).unwrap();
+    let db = Database::open(folder.path("db"), Options::default()).unwrap();
+    let means = db.aggregator("means", function).open().unwrap();
+    means.add(b"all", &[Value::bytes([&[1][..], &7_i64.to_le_bytes()].concat())]).unwrap();
+    drop(means);
+    db.close().unwrap();
+    for words in ["get db means all", "scan db means"] {
+        folder.run(words).refused(1, &["`means`", "own.mean/1", "only that program"]);
+    }
+}
 
 #[test]
 fn usage_that_cannot_work_is_code_2() {

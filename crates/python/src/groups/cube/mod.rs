@@ -4,7 +4,6 @@
 mod sets;
 mod stored;
 
-use arrow_schema::SchemaRef;
 use forebay::aggregate::Groupings;
 use forebay_aggregate::arrow::PartialSchema;
 use forebay_env::sync::Arc;
@@ -12,13 +11,14 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 
 use super::asked::Asked;
+use super::given::Given;
 use super::grouping;
 use super::held::Held;
 use super::kept;
 use super::pinned::AggregatorSnapshot;
 use super::read::{Grouped, View};
 use crate::bytes::Bytes;
-use crate::columns::{batches, for_each, schema};
+use crate::columns::{batches, for_each};
 use crate::database::Open;
 use crate::failure::{Failure, Outcome};
 use crate::home::Home;
@@ -43,10 +43,9 @@ impl Cube {
         groupings: Option<&Bound<'_, PyAny>>,
         schema: Option<&Bound<'_, PyAny>>,
     ) -> Outcome<Self> {
-        let asked = aggs.map(|aggs| Asked::of(key, aggs)).transpose()?;
-        let rows: Option<SchemaRef> = schema.map(self::schema).transpose()?;
+        let given = Given::of(key, aggs, schema)?;
         let kept = open.with(py, |db| kept::shape(db, name))?;
-        let means = match (kept, &asked) {
+        let means = match (kept, &given.asked) {
             (Some(kept), _) => kept_sets(name, &kept)?,
             (None, Some(asked)) => asked_sets(groupings, &asked.keys)?,
             (None, None) => {
@@ -55,8 +54,8 @@ impl Cube {
             }
         };
         // Before anything is made.
-        asked.as_ref().map_or(Ok(()), grouping::check_names)?;
-        let held: Held<StoredCube> = py.detach(|| Held::new(open, name, asked, rows, means))?;
+        given.asked.as_ref().map_or(Ok(()), grouping::check_names)?;
+        let held: Held<StoredCube> = py.detach(|| Held::new(open, name, given, means))?;
         if groupings.is_some() && asked_sets(groupings, &held.asked.keys)? != held.means {
             let kept = named_groupings(&held.means, &held.asked);
             let told = format!("cube `{name}` was made with groupings {kept:?}; leave groupings out");
@@ -126,8 +125,8 @@ impl Cube {
     /// Adds rows, and keeps ``metadata`` with them, such as how far the input was read: all groupings have all of it, or
     /// none has anything.
     ///
-    /// What ``batch`` holds for tables is committed with them. After any crash ``metadata`` is that of the last commit
-    /// that was kept. Returns the number of the last record.
+    /// What ``batch`` holds for tables is committed with them, as durably as either was asked to be. After any crash
+    /// ``metadata`` is that of the last commit that was kept. Returns the number of the last record.
     #[pyo3(signature = (data=None, *, metadata=None, batch=None, durability=None))]
     fn commit(
         &self,
@@ -201,7 +200,8 @@ impl Cube {
     /// All groups of all groupings with their answers, by ``grouping``, as of now.
     ///
     /// Where a row's grouping leaves out a column, that is null; ``grouping`` tells such nulls from others, as SQL's
-    /// ``GROUPING_ID``: a bit for each column, the last one's the lowest, is set where the column is left out.
+    /// ``GROUPING_ID``: a bit for each column, the last one's the lowest, is set where the column is left out. Whoever
+    /// reads the rows, and whenever, sees that moment: a snapshot is held as long as they are.
     fn result(&self, py: Python<'_>) -> Outcome<Rows> {
         self.now(py)?.result()
     }

@@ -10,18 +10,19 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use arrow_array::RecordBatchReader;
+use arrow_schema::SchemaRef;
 use forebay_env::sync::Arc;
 use forebay_env::sync::atomic::{AtomicU64, Ordering};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
-use super::asked::Asked;
+use super::given::Given;
 use super::held::Held;
 use super::kept::{self, Shape as Kept};
 use super::memory::Aggregator;
 use super::read::View;
 use crate::bytes::Bytes;
-use crate::columns::{batches, schema};
+use crate::columns::batches;
 use crate::database::Open;
 use crate::failure::{Failure, Outcome};
 use crate::home::Home;
@@ -48,13 +49,13 @@ struct Inner {
 impl Windows {
     pub(crate) fn open(py: Python<'_>, open: &Arc<Open>, name: &str, wish: &Wish<'_, '_>) -> Outcome<Self> {
         let shape = wish.shape()?;
-        let asked = wish.aggs.map(|aggs| Ok::<_, Failure>(Asked::of(wish.key, aggs)?.behind(WINDOW)?));
-        let (asked, schema) = (asked.transpose()?, wish.schema.map(schema).transpose()?);
+        let given = Given::of(wish.key, wish.aggs, wish.schema)?;
         let held = py.detach(|| {
             let kept = open.with_detached(|db| kept::shape(db, name))?;
             let shape = agreed(name, kept, shape)?;
-            let rows = schema.map(|rows| windowed_schema(&rows, &shape.time, None)).transpose()?;
-            Held::new(open, name, asked, rows.map(|(rows, _)| rows), shape)
+            let windowed = |rows: &SchemaRef| Ok::<_, Failure>(windowed_schema(rows, &shape.time, None)?.0);
+            let rows = given.rows.as_ref().map(windowed).transpose()?;
+            Held::new(open, name, given.behind(WINDOW, rows)?, shape)
         })?;
         held.join_merges(py);
         Ok(Self(Home::new(Inner { held, late_rows: AtomicU64::new(0) })))
@@ -158,8 +159,8 @@ impl Windows {
     /// Adds rows, and keeps ``metadata`` with them, such as how far the input was read: all of it or nothing, in however
     /// many windows the rows are.
     ///
-    /// What ``batch`` holds for tables is committed with them. After any crash ``metadata`` is that of the last commit
-    /// that was kept. Returns the number of the last record.
+    /// What ``batch`` holds for tables is committed with them, as durably as either was asked to be. After any crash
+    /// ``metadata`` is that of the last commit that was kept. Returns the number of the last record.
     #[pyo3(signature = (data=None, *, metadata=None, batch=None, late="refuse", durability=None))]
     fn commit(
         &self,

@@ -221,11 +221,13 @@ server-test:
 	$(SERVER_VENV)/bin/pip install --quiet --disable-pip-version-check 'redis>=6'
 	crates/server/tests/clients/run.sh $(SERVER_VENV)/bin/python target/debug/forebay $(ROUNDS) $(SEED)
 
-# Maven finds the native library where it would find those of all platforms.
+# Maven finds the native library where it would find those of all platforms. Tests make many small files: in memory, if
+# there is such a place.
+JVM_TMPDIR := $(if $(wildcard /dev/shm/.),-Djvm.tmpdir=/dev/shm)
 jvm-test:
 	$(CARGO) build --locked --package forebay-jni
 	@mkdir -p $(JVM_NATIVES) && cp $$(ls target/debug/libforebay_jni.so target/debug/libforebay_jni.dylib 2>/dev/null) $(JVM_NATIVES)
-	$(MVN) --quiet --batch-mode --file java/pom.xml test $(JVM)
+	$(MVN) --quiet --batch-mode --file java/pom.xml test $(JVM_TMPDIR) $(JVM)
 
 jvm-jar:
 	$(CARGO) build --locked --release --package forebay-jni

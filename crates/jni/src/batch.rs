@@ -19,7 +19,14 @@ const PUT_WITH_TTL: u8 = 6;
 
 /// The engine's batch of these bytes. What is wrong with a write is told when it is committed.
 pub(crate) fn read(bytes: &[u8]) -> Outcome<forebay::Batch> {
-    let (mut items, mut batch) = (Items(bytes), forebay::Batch::new());
+    let mut batch = forebay::Batch::new();
+    read_into(bytes, &mut batch)?;
+    Ok(batch)
+}
+
+/// The same, behind what a batch has. After an error it has some of them.
+pub(crate) fn read_into(bytes: &[u8], batch: &mut forebay::Batch) -> Outcome<()> {
+    let mut items = Items(bytes);
     let mut table: Option<Arc<Table>> = None;
     while !items.is_empty() {
         let write = items.byte()?;
@@ -44,7 +51,7 @@ pub(crate) fn read(bytes: &[u8]) -> Outcome<forebay::Batch> {
             _ => return Err(broken().into()),
         }
     }
-    Ok(batch)
+    Ok(())
 }
 
 /// A time as Java tells it.

@@ -1,5 +1,6 @@
 //! Databases: opened and closed, written to, and what they tell of themselves.
 
+use forebay::encryption::{KEY_BYTES, Key, OneKey};
 use forebay::{Database, Durability, Error};
 use forebay_env::sync::{Arc, Mutex, RwLock};
 use forebay_settings::AnyTable;
@@ -20,7 +21,9 @@ pub(crate) const METADATA: &str = "commit.metadata";
 pub(crate) struct Open {
     db: RwLock<Option<Database>>,
     /// That of batches that say none.
-    usual: Durability,
+    pub(crate) usual: Durability,
+    /// How many times a transaction is tried.
+    attempts: u32,
     /// Once it was written to.
     metadata: Mutex<Option<forebay::Table>>,
 }
@@ -38,7 +41,7 @@ impl Open {
         db.map_or(Ok(()), Database::close)
     }
 
-    fn metadata_table(&self, db: &Database) -> forebay::Result<forebay::Table> {
+    pub(crate) fn metadata_table(&self, db: &Database) -> forebay::Result<forebay::Table> {
         let mut kept = self.metadata.lock();
         match &*kept {
             Some(table) => Ok(table.clone()),
@@ -52,19 +55,39 @@ impl Open {
     }
 }
 
+/// The provider of one key.
+fn one_key(name: &str, key: &[u8]) -> forebay::Result<Arc<OneKey>> {
+    let told = || Error::invalid(format!("a key has {KEY_BYTES} bytes, and {} were given", key.len()));
+    Ok(Arc::new(OneKey::new(name, Key::new(key.try_into().map_err(|_| told())?))))
+}
+
 pub(crate) fn get(database: jlong) -> Outcome<Arc<Open>> {
     handles::get(database)
 }
 
 natives! {
-    fn open(env, path_text: [jbyte], options: [jbyte], pool: jlong) -> jlong {
+    fn open(
+        env,
+        path_text: [jbyte],
+        options: [jbyte],
+        pool: jlong,
+        key_name: [jbyte],
+        key: [jbyte],
+    ) -> jlong {
         let (path, options) = (path(env, &path_text)?, bytes(env, &options, "options")?);
-        let (mut options, usual) = of_database(&options)?;
+        let (mut options, usual, attempts) = of_database(&options)?;
         if let Some(pool) = handles::optional::<forebay::Pool>(pool)? {
             options = options.pool(&pool);
         }
+        if let Some(key) = optional(env, &key)? {
+            options = options.encryption(one_key(&text(env, &key_name, "name")?, &key)?);
+        }
         let db = RwLock::new(Some(Database::open(path, options)?));
-        handles::hold(0, Open { db, usual, metadata: Mutex::default() })
+        handles::hold(0, Open { db, usual, attempts, metadata: Mutex::default() })
+    }
+
+    fn attempts(_env, database: jlong) -> jint {
+        Ok(i32::try_from(get(database)?.attempts).unwrap_or(i32::MAX))
     }
 
     fn close(_env, database: jlong) -> void {

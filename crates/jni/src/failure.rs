@@ -2,6 +2,7 @@
 
 use std::any::Any;
 
+use arrow_schema::ArrowError;
 use forebay::Error;
 use jni::Env;
 use jni::errors::ErrorPolicy;
@@ -53,6 +54,17 @@ impl From<jni::errors::Error> for Failure {
     }
 }
 
+impl From<ArrowError> for Failure {
+    fn from(error: ArrowError) -> Self {
+        if let ArrowError::ExternalError(inner) = &error
+            && let Some(engine) = inner.downcast_ref::<Error>()
+        {
+            return Self::Engine(engine.clone());
+        }
+        Self::invalid(format!("Arrow data: {error}"))
+    }
+}
+
 /// A class within `ForebayException`.
 fn own(class: &str) -> String {
     format!("dev/forebay/ForebayException${class}")
@@ -71,6 +83,7 @@ fn class_of(error: &Error) -> &'static str {
         Error::Locked { .. } => "Busy",
         Error::NewerFormat { .. } => "NewerFormat",
         Error::Conflict(_) => "Conflict",
+        Error::ChangesGone { .. } => "ChangesGone",
         Error::Poisoned(_) => "Poisoned",
         Error::Panicked(_) | Error::Bug(_) => "Internal",
         _ => "Other",

@@ -11,11 +11,14 @@ use std::sync::LazyLock;
 use forebay_env::sync::{Arc, Mutex, RwLock};
 use jni::sys::jlong;
 
+use crate::aggregator::Aggregator;
 use crate::database::Open;
 use crate::failure::{Failure, Outcome};
 use crate::scan::Walk;
 use crate::snapshot::Snapshot;
+use crate::stream::Stream;
 use crate::table::Table;
+use crate::transaction::Transaction;
 
 static HANDLES: LazyLock<RwLock<Handles>> = LazyLock::new(RwLock::default);
 
@@ -70,6 +73,11 @@ things! {
     Table(Table) "database of this table"
     Snapshot(Snapshot) "snapshot"
     Scan(Mutex<Walk>) "scan"
+    Cursor(Mutex<forebay::Cursor>) "cursor"
+    Transaction(Transaction) "transaction"
+    Changes(Mutex<forebay::Changes>) "feed of changes"
+    Aggregator(Aggregator) "aggregator"
+    Stream(Stream) "stream of record batches"
     Pool(forebay::Pool) "pool"
     Backups(Mutex<forebay::Backups>) "directory of backups"
 }

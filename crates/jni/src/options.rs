@@ -6,9 +6,12 @@ use jni::sys::jint;
 use crate::failure::{Failure, Outcome};
 use crate::items::Items;
 
-/// Options of a database, and the durability of batches that say none.
-pub(crate) fn of_database(texts: &[u8]) -> Result<(Options, Durability)> {
-    let (mut made, mut usual, mut has_log) = (Options::default(), None, true);
+/// A transaction is tried so many times where nothing else is said.
+const ATTEMPTS: u32 = 1000;
+
+/// Options of a database, the durability of batches that say none, and how many times a transaction is tried.
+pub(crate) fn of_database(texts: &[u8]) -> Result<(Options, Durability, u32)> {
+    let (mut made, mut usual, mut has_log, mut attempts) = (Options::default(), None, true, ATTEMPTS);
     let mut texts = Items(texts);
     while !texts.is_empty() {
         let (name, text) = (texts.text()?, texts.text()?);
@@ -16,11 +19,17 @@ pub(crate) fn of_database(texts: &[u8]) -> Result<(Options, Durability)> {
         match name {
             "durability" => usual = Some(text.parse()?),
             "log" => has_log = text == "true",
+            name if forebay_settings::is_named(name, "transaction_attempts") => {
+                // What is no number the setting has refused.
+                let number =
+                    forebay_units::amounts::parse(text).ok().and_then(|number| number.try_into().ok());
+                attempts = number.unwrap_or(attempts);
+            }
             _ => {}
         }
     }
     let by_default = if has_log { Durability::Os } else { Durability::Memory };
-    Ok((made, usual.unwrap_or(by_default)))
+    Ok((made, usual.unwrap_or(by_default), attempts))
 }
 
 /// What opens, makes or alters a table with these options.

@@ -19,14 +19,14 @@ const BLOCK_BYTES_MAX: usize = 64 << 10;
 const HEAD_BYTES: usize = size_of::<jlong>();
 
 #[derive(Clone, Copy)]
-enum Direction {
+pub(crate) enum Direction {
     Forward,
     Backward,
 }
 
 impl Direction {
     /// Of `dev.forebay.Direction`, by its ordinal.
-    fn of(number: jint) -> Outcome<Self> {
+    pub(crate) fn of(number: jint) -> Outcome<Self> {
         match number {
             0 => Ok(Self::Forward),
             1 => Ok(Self::Backward),
@@ -80,7 +80,7 @@ impl Walk {
 }
 
 /// The first block. Where it has all, nothing is held.
-fn begin<'local>(
+pub(crate) fn begin<'local>(
     env: &mut Env<'local>,
     table: &Table,
     scan: forebay::Scan,

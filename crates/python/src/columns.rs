@@ -1,11 +1,9 @@
 //! Arrow's arrays in and out, and the record batches of any object that has such.
 
 use arrow_array::ffi_stream::ArrayStreamReader;
-use arrow_array::{
-    Array, ArrayReader, ArrayRef, RecordBatch, RecordBatchIterator, RecordBatchOptions, RecordBatchReader,
-    StructArray,
-};
-use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
+use arrow_array::{Array, ArrayReader, ArrayRef, RecordBatch, RecordBatchIterator, RecordBatchReader};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use forebay_groups::{record_batch, record_batches};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
@@ -48,7 +46,8 @@ pub(crate) fn joined(chunks: &[ArrayRef]) -> Outcome<ArrayRef> {
 /// The record batches of any object that has a stream of such, or is one.
 pub(crate) fn batches(data: &Bound<'_, PyAny>) -> Outcome<Box<dyn RecordBatchReader + Send>> {
     if data.hasattr("__arrow_c_stream__")? {
-        return Ok(Box::new(Structures::of(ArrayStreamReader::try_new(stream_of(data)?)?)?));
+        let reader = ArrayStreamReader::try_new(stream_of(data)?)?;
+        return Ok(Box::new(record_batches(reader).map_err(|kind| no_batch(&kind))?));
     }
     if !data.hasattr("__arrow_c_array__")? {
         let kind = data.get_type().name()?;
@@ -65,48 +64,6 @@ pub(crate) fn batches(data: &Bound<'_, PyAny>) -> Outcome<Box<dyn RecordBatchRea
 
 fn no_batch(kind: &DataType) -> Failure {
     Failure::type_error(format!("an array of {kind} is no record batch; give one, or a table"))
-}
-
-/// A structure as a record batch, which knows of no rows that are null as a whole.
-fn record_batch(schema: &SchemaRef, array: &ArrayRef) -> Result<RecordBatch, ArrowError> {
-    let rows = array.as_any().downcast_ref::<StructArray>();
-    let rows = rows.ok_or_else(|| ArrowError::CDataInterface("a stream of something else".into()))?;
-    if let Some(row) = (0..rows.len()).find(|row| rows.null_count() > 0 && rows.is_null(*row)) {
-        let told = format!("row {} of a batch is null as a whole, and no row of a table", row + 1);
-        return Err(ArrowError::InvalidArgumentError(told));
-    }
-    let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
-    RecordBatch::try_new_with_options(SchemaRef::clone(schema), rows.columns().to_vec(), &options)
-}
-
-/// A stream of structures as one of record batches.
-struct Structures {
-    arrays: ArrayStreamReader,
-    schema: SchemaRef,
-}
-
-impl Structures {
-    fn of(arrays: ArrayStreamReader) -> Outcome<Self> {
-        let field = arrays.field();
-        let DataType::Struct(fields) = field.data_type() else { return Err(no_batch(field.data_type())) };
-        let schema = Schema::new_with_metadata(fields.clone(), field.metadata().clone());
-        Ok(Self { arrays, schema: SchemaRef::new(schema) })
-    }
-}
-
-impl Iterator for Structures {
-    type Item = Result<RecordBatch, ArrowError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let array = self.arrays.next()?;
-        Some(array.and_then(|array| record_batch(&self.schema, &array)))
-    }
-}
-
-impl RecordBatchReader for Structures {
-    fn schema(&self) -> SchemaRef {
-        SchemaRef::clone(&self.schema)
-    }
 }
 
 /// All rows of an object, as one batch.

@@ -14,11 +14,8 @@ use crate::failure::{Failure, Outcome};
 use crate::home::Home;
 use crate::kernel::{schema_capsule, stream_capsule};
 
-/// So many rows make a record batch.
-pub(crate) const BATCH_ROWS: usize = 64 << 10;
+pub(crate) use forebay_groups::{BATCH_ROWS, Batches};
 
-/// Record batches, one after the other.
-pub(crate) type Batches = Box<dyn Iterator<Item = forebay::Result<RecordBatch>> + Send>;
 /// What begins them anew.
 pub(crate) type Begin = Box<dyn Fn() -> forebay::Result<Batches> + Send + Sync>;
 

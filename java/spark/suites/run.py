@@ -116,7 +116,10 @@ def run(name: str, minor: str, suites: list[str], work: Path) -> dict[str, bool]
     with log.open("w") as out:
         subprocess.run(command, cwd=home, stdout=out, stderr=subprocess.STDOUT, check=False)
     shutil.rmtree(home, ignore_errors=True)
-    return parsed(log.read_text())
+    text = log.read_text()
+    if "*** ABORTED ***" in text or "Run completed in" not in text:
+        sys.exit(f"a suite has ended before its tests: {log} says why")
+    return parsed(text)
 
 
 def parsed(text: str) -> dict[str, bool]:
@@ -142,6 +145,8 @@ def compare(found: dict[str, dict[str, bool]]) -> int:
     ours, theirs = found["forebay"], found["rocksdb"]
     worse = [name for name, passed in theirs.items() if passed and not ours.get(name, False)]
     worse += [name for name, passed in ours.items() if not passed and alone(name)]
+    worse += [f"{name}, which RocksDB has not run" for name in ours if name not in theirs and not alone(name)]
+    worse += [f"{name}, which has not run" for name in theirs if name not in ours and not theirs[name]]
     for name, tests in found.items():
         failed = sorted(test for test, passed in tests.items() if not passed)
         print(f"{name}: {sum(tests.values())} of {len(tests)} pass", *(f"\n  fails: {test}" for test in failed))

@@ -4,7 +4,7 @@ use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::SchemaRef;
 use forebay::aggregate::Composite;
 use forebay::{Batch, Durability, Error};
-use forebay_aggregate::arrow::{PartialSchema, RecordBatchStates};
+use forebay_aggregate::arrow::{OwnFunctions, PartialSchema, RecordBatchStates};
 use forebay_env::sync::atomic::Ordering;
 use forebay_env::sync::{Arc, RwLock};
 use pyo3::prelude::*;
@@ -143,28 +143,12 @@ impl<G: Opens> Held<G> {
         rows: Option<SchemaRef>,
         means: G::Means,
     ) -> Outcome<Self> {
-        let own = asked.as_ref().map_or(&[][..], Asked::own);
-        let (kept, shape) =
-            open.with_detached(|db| Ok((kept::load(db, name, own)?, kept::shape(db, name)?)))?;
-        if let Some(shape) = shape.filter(|shape| *shape != G::shape(&means)) {
-            return Err(shape.refused(name));
-        }
-        let (asked, kept) = match (kept, asked) {
-            (Some((schema, kept)), Some(asked)) if kept != asked => {
-                asked.agrees(&schema)?;
-                return Err(Failure::invalid(format!(
-                    "{} `{name}` was made with aggs {:?}; leave aggs out, or name another one",
-                    G::NOUN,
-                    kept.named()
-                )));
-            }
-            (Some((schema, kept)), _) => (kept, Some(schema)),
-            (None, Some(asked)) => (asked, None),
-            (None, None) => {
-                let told = format!("there is no {} `{name}` yet; say key and aggs to make it", G::NOUN);
-                return Err(Error::NotFound(told).into());
-            }
-        };
+        let own = asked.as_ref().map_or_else(Vec::new, |asked| asked.own().to_vec());
+        let core = asked.as_ref().map(|asked| asked.core().clone());
+        let functions = asked.as_ref().map_or_else(OwnFunctions::default, Asked::own_functions);
+        let shape = G::shape(&means);
+        let (core, kept) = open.with_detached(|db| kept::opened(db, name, core, &shape, &functions))?;
+        let asked = kept::with_own(core, &own);
         let groups = kept.map(|schema| G::open(open, name, schema, &means)).transpose()?;
         let (open, asked) = (Arc::clone(open), Arc::new(asked));
         let held = Self { open, name: name.into(), asked, means, groups: RwLock::new(groups.map(Arc::new)) };
@@ -205,32 +189,11 @@ impl<G: Opens> Held<G> {
         // Without a table of that name, or with other options, nothing is kept.
         let made = G::open(&self.open, &self.name, schema, &self.means)?;
         let (schema, shape) = (made.schema(), G::shape(&self.means));
-        self.open.with_detached(|db| {
-            while !self.is_kept(db, schema)? && !kept::keep(db, &self.name, schema, &self.asked, &shape)? {}
-            Ok(())
-        })?;
+        let (asked, own) = (self.asked.core(), self.asked.own_functions());
+        self.open.with_detached(|db| kept::begin(db, &self.name, schema, asked, &shape, &own))?;
         let made = Arc::new(made);
         *groups = Some(Arc::clone(&made));
         Ok(made)
-    }
-
-    /// Whether another handle was first, with the same groups; with others it is an error.
-    fn is_kept(&self, db: &forebay::Database, schema: &PartialSchema) -> forebay::Result<bool> {
-        match kept::load(db, &self.name, self.asked.own())? {
-            Some((kept, asked)) if asked == *self.asked => {
-                if kept::shape(db, &self.name)? != Some(G::shape(&self.means)) {
-                    let told = format!("`{}` was made as something else than these {}", self.name, G::NOUN);
-                    return Err(Error::invalid(told));
-                }
-                kept.check(schema.schema()).map(|()| true)
-            }
-            Some((kept, asked)) => {
-                self.asked.agrees(&kept)?;
-                let told = format!("{} `{}` was made with aggs {:?}", G::NOUN, self.name, asked.named());
-                Err(Error::invalid(told))
-            }
-            None => Ok(false),
-        }
     }
 
     pub(super) fn of_rows(&self, schema: &SchemaRef, states: &SchemaRef) -> Outcome<Arc<G>> {

@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
-use forebay::GroupFiles;
-use forebay::aggregate::{AggregatorOptions, Groupings};
+use forebay::Error;
+use forebay::aggregate::Groupings;
 use forebay_aggregate::arrow::{PartialSchema, RecordBatchAggregator};
-use forebay_env::Env;
+use forebay_env::sync::Arc;
 use forebay_env::sync::atomic::Ordering;
-use forebay_env::sync::{Arc, RwLock};
+use forebay_groups::THREADS_MAX;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -24,9 +24,6 @@ use crate::options::size;
 use crate::rows::{BATCH_ROWS, Batches, Rows};
 use crate::share::share;
 
-/// More threads are not started.
-const THREADS_MAX: usize = 64;
-
 /// Group-by of columns, in memory that is bounded; beyond that in files.
 ///
 /// ``key`` names the columns to group by, none for one group of all rows; null is a group. ``aggs`` gives each answer
@@ -37,50 +34,24 @@ const THREADS_MAX: usize = 64;
 #[pyclass(frozen, weakref, module = "forebay")]
 pub(crate) struct Aggregator(Home<Arc<Groups>>);
 
-/// Groups in memory, and where they go that have no room.
+/// Groups in memory, and how they are asked for.
 pub(super) struct Groups {
     asked: Arc<Asked>,
-    options: AggregatorOptions,
     threads: usize,
-    /// Where groups go that have no room: of this aggregator alone.
-    spill: Option<PathBuf>,
-    made: RwLock<Made>,
-}
-
-enum Made {
-    /// The types of the columns are not known yet.
-    NotYet,
-    Here(Arc<RecordBatchAggregator>),
-    Closed,
+    held: forebay_groups::Groups,
 }
 
 impl Groups {
     /// The groups, which are made by what they are given first.
     fn begun(
         &self,
-        make: impl FnOnce() -> forebay::Result<RecordBatchAggregator>,
+        schema: impl FnOnce() -> forebay::Result<PartialSchema>,
     ) -> Outcome<Arc<RecordBatchAggregator>> {
-        if let Some(here) = self.here()? {
-            return Ok(here);
-        }
-        let mut made = self.made.write();
-        match &*made {
-            Made::NotYet => {
-                let here = Arc::new(make()?);
-                *made = Made::Here(Arc::clone(&here));
-                Ok(here)
-            }
-            Made::Here(here) => Ok(Arc::clone(here)),
-            Made::Closed => Err(Failure::Closed("aggregator")),
-        }
+        self.held.begun(schema).map_err(told)
     }
 
     fn here(&self) -> Outcome<Option<Arc<RecordBatchAggregator>>> {
-        match &*self.made.read() {
-            Made::NotYet => Ok(None),
-            Made::Here(here) => Ok(Some(Arc::clone(here))),
-            Made::Closed => Err(Failure::Closed("aggregator")),
-        }
+        self.held.here().map_err(told)
     }
 
     /// Groups by fewer columns, of the states of others, for who reads them at once.
@@ -92,7 +63,7 @@ impl Groups {
     ) -> forebay::Result<(Arc<Self>, Arc<dyn Grouped>)> {
         let groups = none(asked, memory, spill, 1)?;
         let schema = groups.asked.partial_of_states(finer.schema())?;
-        let here = groups.begun(|| RecordBatchAggregator::of_schema(schema, groups.options.clone()))?;
+        let here = groups.held.begun(|| Ok(schema))?;
         for batch in finer.batches(Wanted::States)? {
             here.add_partials(&batch?)?;
         }
@@ -100,25 +71,19 @@ impl Groups {
     }
 
     fn of_rows(&self, schema: &SchemaRef) -> Outcome<Arc<RecordBatchAggregator>> {
-        self.begun(|| RecordBatchAggregator::of_schema(self.asked.partial(schema)?, self.options.clone()))
+        self.begun(|| self.asked.partial(schema))
     }
 }
 
 impl Close for Groups {
     fn close_at_exit(&self) {
-        let made = std::mem::replace(&mut *self.made.write(), Made::Closed);
-        drop(made);
-        if let Some(spill) = &self.spill {
-            // Streams that are still read have files in it; then it stays, and is empty once they are gone.
-            let _ = Env::real().fs.remove_dir(spill);
-        }
+        self.held.close();
     }
 }
 
-impl Drop for Groups {
-    fn drop(&mut self) {
-        self.close_at_exit();
-    }
+/// What is said of groups that are closed.
+fn told(error: Error) -> Failure {
+    if error.is_closed() { Failure::Closed("aggregator") } else { error.into() }
 }
 
 impl Grouped for RecordBatchAggregator {
@@ -160,21 +125,8 @@ fn none(
     threads: usize,
 ) -> forebay::Result<Arc<Groups>> {
     let threads = threads.clamp(1, THREADS_MAX);
-    let mut options = AggregatorOptions::default().threads(threads).adders(threads);
-    if let Some(bytes) = memory {
-        options = options.memory_limit(usize::try_from(bytes).unwrap_or(usize::MAX));
-    }
-    // What a killed process left may be of this process's number.
-    let named = |place: PathBuf| -> forebay::Result<PathBuf> {
-        let place = Env::real().fs.absolute(&place)?;
-        Ok(place.join(format!("forebay-groups-{}-{:016x}", std::process::id(), forebay_env::hash_secret())))
-    };
-    let spill = spill.map(named).transpose()?;
-    if let Some(spill) = &spill {
-        options = options.spill_to(GroupFiles::new(spill));
-    }
-    let made = RwLock::new(Made::NotYet);
-    Ok(Arc::new(Groups { asked: Arc::new(asked), options, threads, spill, made }))
+    let held = forebay_groups::Groups::new(memory, spill, threads)?;
+    Ok(Arc::new(Groups { asked: Arc::new(asked), threads, held }))
 }
 
 impl Aggregator {
@@ -188,8 +140,7 @@ impl Aggregator {
     ) -> Outcome<Self> {
         let groups = begin(py, view.asked.coarser(columns)?, memory, spill, 1)?;
         let schema = py.detach(|| groups.asked.partial_of_states(view.groups.schema()))?;
-        let here =
-            py.detach(|| groups.begun(|| RecordBatchAggregator::of_schema(schema, groups.options.clone())))?;
+        let here = py.detach(|| groups.begun(|| Ok(schema)))?;
         let mut states = py.detach(|| view.groups.batches(Wanted::States))?;
         while let Some(batch) = py.detach(|| states.next()).transpose()? {
             py.detach(|| here.add_partials(&batch))?;
@@ -257,7 +208,7 @@ impl Aggregator {
         let here = py.detach(|| {
             let partial = PartialSchema::of_own(&schema, &groups.asked.own_functions())?;
             groups.asked.agrees(&partial)?;
-            groups.begun(|| RecordBatchAggregator::of_schema(partial, groups.options.clone()))
+            groups.begun(|| Ok(partial))
         })?;
         for_each(py, input, |batch| Ok(here.add_partials(batch)?))
     }

@@ -12,7 +12,9 @@ use super::notes::{Contents, TableNotes};
 use super::range_deletes::RangeDelete;
 use super::run::{FOLDED_PLACE, Run, place_in};
 use super::states::Latest;
+use super::stretches::Stretches;
 use super::{TableRows, WriteBuffer};
+use crate::log::frame::HEADER_BYTES;
 
 /// What a buffer knows of one table's records: how much there is; words in order of arrival; and, where
 /// somebody looked, sorted runs of older words, the oldest stretch first.
@@ -21,6 +23,8 @@ pub(super) struct Memtable {
     /// What the records were sorted by as they were noted, or looked at for the first time.
     order: Option<Order>,
     contents: Contents,
+    /// Where the records lie, of batches that were noted.
+    pub(super) stretches: Stretches,
     /// Words that are in no run. `None` where there are none to be had, because they were not noted or the
     /// sorter has them: then the buffer is walked.
     pub(super) tail: Option<Vec<u64>>,
@@ -67,10 +71,10 @@ const GROWTH: usize = 16;
 const _: () = assert!(GROWTH > 1 && PAST_MAX > 0);
 
 impl Memtable {
-    /// The same with one run over all of it.
-    pub(super) fn replaced(&self, run: Arc<Run>, covers: usize) -> Self {
-        let turn = self.turn + 1;
-        Self { order: Some(run.order), runs: vec![run], covers, turn, ..Self::default() }
+    /// Goes on with one run over all of it.
+    pub(super) fn replace(&mut self, run: Arc<Run>, covers: usize) {
+        let (turn, stretches) = (self.turn + 1, std::mem::take(&mut self.stretches));
+        *self = Self { order: Some(run.order), runs: vec![run], covers, turn, stretches, ..Self::default() };
     }
 
     /// A copy in which runs can be made that tell this length, while others go on with this one. Where nothing merges
@@ -120,6 +124,7 @@ impl Memtable {
     pub(super) fn note(&mut self, batch: &TableNotes, base: usize, fresh: impl FnOnce() -> Vec<u64>) {
         self.order = Some(batch.order);
         self.contents.add(&batch.contents);
+        self.stretches.note(base - HEADER_BYTES, base + batch.ends.0, base + batch.ends.1);
         if batch.words.is_empty() {
             return;
         }
@@ -139,24 +144,25 @@ impl Memtable {
     /// What the sorter needs, which from now on has the words that are in no run.
     pub(super) fn take_notes(&mut self, table: u32) -> TableNotes {
         self.turn += 1;
-        let order = self.order.unwrap_or(Order::Lexical);
+        let mut notes = TableNotes::new(table, self.order.unwrap_or(Order::Lexical));
+        notes.contents = self.contents;
         if self.has_states() {
             // Lookups still take in what is left of the tail: the buffer is walked.
-            let words = Vec::with_capacity(self.contents.records as usize);
-            return TableNotes { table, order, contents: self.contents, words };
+            notes.words = Vec::with_capacity(self.contents.records as usize);
+            return notes;
         }
-        let mut words = Vec::new();
         if let Some(tail) = self.tail.take() {
-            words = tail;
+            let words = &mut notes.words;
+            *words = tail;
             if self.is_folded() {
                 // Folded runs do not have every record: the buffer is walked again.
                 words.clear();
-                return TableNotes { table, order, contents: self.contents, words };
+                return notes;
             }
             words.reserve_exact(self.runs.iter().map(|run| run.len()).sum());
             self.runs.iter().for_each(|run| words.extend_from_slice(run.words()));
         }
-        TableNotes { table, order, contents: self.contents, words }
+        notes
     }
 
     /// Whether runs have each key once.
@@ -190,7 +196,10 @@ impl Memtable {
         let runs = self.runs.iter().chain(past).map(|run| {
             8 * run.words.capacity() + run.folded.as_ref().map_or(0, |folded| folded.records.capacity())
         });
-        runs.sum::<usize>() + self.latest.memory_bytes() + 8 * self.tail.as_ref().map_or(0, Vec::capacity)
+        runs.sum::<usize>()
+            + self.stretches.memory_bytes()
+            + self.latest.memory_bytes()
+            + 8 * self.tail.as_ref().map_or(0, Vec::capacity)
     }
 
     /// Whether lookups have asked for states.

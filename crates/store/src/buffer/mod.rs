@@ -18,9 +18,11 @@ mod range_deletes;
 mod run;
 mod sorting;
 mod states;
+mod stretches;
 #[cfg(test)]
 mod tests;
 mod value_file;
+mod walk;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -41,7 +43,6 @@ pub use range_deletes::RangeDelete;
 pub use run::Run;
 pub use sorting::Sorting;
 
-use crate::log::batch::Records;
 use crate::log::frame;
 use crate::values::ValueFile;
 use memtable::Memtable;
@@ -166,27 +167,6 @@ impl WriteBuffer {
     /// Memory held by notes and runs, in bytes.
     pub fn index_bytes(&self) -> usize {
         self.index.read().tables.values().map(Memtable::memory_bytes).sum()
-    }
-
-    /// Calls `each` with every record of the frames that begin at `from` and before `to`: table, place and
-    /// record. Returns where the last of them ends.
-    pub(crate) fn for_each(
-        &self,
-        from: usize,
-        to: usize,
-        mut each: impl FnMut(u32, usize, &Record<'_>),
-    ) -> usize {
-        let mut end = from;
-        for (start, payload) in frame::walk(self.bytes(), from) {
-            if end >= to {
-                break;
-            }
-            for (table, place, record) in Records::new(payload) {
-                each(table, start + place, &record);
-            }
-            end = frame::end_of(self.bytes(), start);
-        }
-        end
     }
 
     #[inline]
@@ -378,7 +358,7 @@ impl WriteBuffer {
         let mut index = self.index.write();
         let index = index.tables.entry(table).or_default();
         if !index.is_folded() && !index.has_states() {
-            *index = index.replaced(Arc::clone(run), self.len());
+            index.replace(Arc::clone(run), self.len());
         }
     }
 }

@@ -67,11 +67,13 @@ pub struct TableNotes {
     pub contents: Contents,
     /// In order of arrival; empty unless prefixes are uniform.
     pub(super) words: Vec<u64>,
+    /// The places of the first record and of the last.
+    pub(super) ends: (usize, usize),
 }
 
 impl TableNotes {
     pub(super) fn new(table: u32, order: Order) -> Self {
-        Self { table, order, contents: Contents::default(), words: Vec::new() }
+        Self { table, order, contents: Contents::default(), words: Vec::new(), ends: (usize::MAX, 0) }
     }
 }
 
@@ -113,7 +115,9 @@ impl Notes {
         if self.tables.get(self.current).is_none_or(|notes| notes.table != table || notes.order != order) {
             self.current = self.find(table, order);
         }
-        let Some(TableNotes { contents, words, .. }) = self.tables.get_mut(self.current) else { return };
+        let Some(TableNotes { contents, words, ends, .. }) = self.tables.get_mut(self.current) else {
+            return;
+        };
         let shape = Shape::of(record);
         contents.records += 1;
         contents.bytes += (record.key.len() + record.value.len()) as u64;
@@ -122,6 +126,7 @@ impl Notes {
         }
         contents.low = contents.low.min(prefix);
         contents.high = contents.high.max(prefix);
+        *ends = (ends.0.min(place), place);
         if order.is_uniform() {
             words.push(word_of(Pieces::WHOLE.of(prefix), place));
         }
@@ -141,6 +146,7 @@ impl Notes {
         for notes in &mut self.tables {
             notes.contents = Contents::default();
             notes.words.clear();
+            notes.ends = (usize::MAX, 0);
         }
         self.range_deletes.clear();
         self.current = 0;

@@ -75,7 +75,7 @@ impl Run {
         words: &mut Vec<u64>,
     ) -> usize {
         let (order, pieces) = (self.order, self.pieces);
-        buffer.for_each(from, to, |owner, place, record| {
+        buffer.for_each_near(table, from, to, |owner, place, record| {
             if owner == table {
                 let prefix = order.prefix(record.key);
                 if !range_deletes.iter().any(|delete| delete.hides(table, place, prefix, record.key)) {

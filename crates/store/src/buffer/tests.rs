@@ -1,5 +1,6 @@
 //! A buffer's lookups and walks against a list of all that was appended.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use forebay_base::combine::{Depth, Fold};
@@ -25,6 +26,10 @@ fn append(
         payload.push(9, order, &Record::put(b"of another table", b""));
         payload.push(table, order, &record(key, value, kinds));
     }
+    append_payload(appender, noting, &payload);
+}
+
+fn append_payload(appender: &mut Appender, noting: Option<&WriteBuffer>, payload: &Payload) {
     let base = appender.len() + HEADER_BYTES;
     let header = Header {
         payload_sum: payload.sum(Secret::default()),
@@ -198,6 +203,49 @@ proptest! {
         }
     }
 
+    /// What is passed over for a table has none of its records, wherever walks begin and end.
+    #[test]
+    fn a_walk_near_a_table_shows_all_it_has(
+        batches in prop::collection::vec(prop::collection::vec((1..4u32, 0..3000usize), 0..12), 1..12),
+        steps in prop::collection::vec(1..20_000usize, 1..4),
+        order in prop_oneof![Just(Order::Lexical), Just(Order::Hashed { seed: 2 })],
+        noted: bool,
+    ) {
+        let (arena, mut appender) = Arena::new(1 << 19);
+        let buffer = WriteBuffer::new(1, arena, None);
+        let mut ends = vec![0];
+        for batch in &batches {
+            let mut payload = Payload::default();
+            for &(table, bytes) in batch {
+                payload.push(table, order, &Record::put(&table.to_le_bytes(), &vec![7; bytes]));
+            }
+            append_payload(&mut appender, noted.then_some(&buffer), &payload);
+            ends.push(buffer.len());
+        }
+        for table in 1..5 {
+            let own = |found: &RefCell<Vec<(u32, usize)>>| {
+                let found = found.take().into_iter();
+                found.filter(|(owner, _)| *owner == table).map(|(_, place)| place).collect::<Vec<_>>()
+            };
+            let (all, near) = (RefCell::default(), RefCell::default());
+            let add = |to: &RefCell<Vec<_>>, table, place| to.borrow_mut().push((table, place));
+            for from in &ends {
+                for to in &ends {
+                    buffer.for_each(*from, *to, |table, place, _| add(&all, table, place));
+                    buffer.for_each_near(table, *from, *to, |table, place, _| add(&near, table, place));
+                    prop_assert_eq!(own(&near), own(&all));
+                }
+            }
+            buffer.for_each(0, buffer.len(), |table, place, _| add(&all, table, place));
+            let (mut at, mut steps) = (0, steps.iter().cycle());
+            while at < buffer.len() {
+                let to = at + steps.next().expect("one at least");
+                at = buffer.for_each_near(table, at, to, |table, place, _| add(&near, table, place));
+            }
+            prop_assert_eq!(own(&near), own(&all));
+        }
+    }
+
     #[test]
     fn what_merges_comes_to_the_same_however_it_is_looked_at(
         batches in prop::collection::vec(prop::collection::vec((prop::collection::vec(0..3u8, 0..3), any::<u8>()), 0..20), 1..8),
@@ -285,6 +333,32 @@ proptest! {
             });
             prop_assert!((1..=4).contains(&seen), "{seen} records of one key");
         }
+    }
+}
+
+/// Who looks at each of many tables sees about what they have, and not all of it once a table.
+#[test]
+fn a_look_at_one_of_many_tables_passes_over_the_others() {
+    const TABLES: u32 = 100;
+    let (arena, mut appender) = Arena::new(1 << 24);
+    let buffer = WriteBuffer::new(1, arena, None);
+    for batch in 0..10u32 {
+        let mut payload = Payload::default();
+        for table in 1..=TABLES {
+            for number in 0..100u32 {
+                let key = (batch * 100 + number).to_be_bytes();
+                payload.push(table, Order::Lexical, &Record::put(&key, &[7; 60]));
+            }
+        }
+        append_payload(&mut appender, Some(&buffer), &payload);
+    }
+    for table in 1..=TABLES {
+        let (mut own, mut visited) = (0, 0);
+        buffer.for_each_near(table, 0, buffer.len(), |owner, _, _| {
+            own += u32::from(owner == table);
+            visited += 1;
+        });
+        assert_eq!((own, visited), (1000, 1000), "table {table}");
     }
 }
 

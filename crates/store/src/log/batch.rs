@@ -266,7 +266,12 @@ pub struct Records<'a> {
 impl<'a> Records<'a> {
     /// Walks from the start.
     pub fn new(payload: &'a [u8]) -> Self {
-        Self { payload, at: 0, table: 0, range_deletes: Vec::new() }
+        Self::behind(payload, 0, 0)
+    }
+
+    /// Walks from a record of a table on.
+    pub(crate) fn behind(payload: &'a [u8], at: usize, table: u32) -> Self {
+        Self { payload, at, table, range_deletes: Vec::new() }
     }
 
     /// Whether the walk reached the end without meeting a malformed record.

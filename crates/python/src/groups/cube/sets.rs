@@ -55,7 +55,7 @@ pub(super) fn shape_of(groupings: &Groupings) -> Shape {
 
 /// The groupings that are kept under a name; an error where that is something else.
 pub(super) fn kept_sets(name: &str, kept: &Shape) -> Outcome<Groupings> {
-    let Shape::Cube(bytes) = kept else { return Err(kept.refused(name)) };
+    let Shape::Cube(bytes) = kept else { return Err(kept.refused(name).into()) };
     let failed = |reason: &dyn std::fmt::Display| {
         Failure::invalid(format!("table `{name}.schema` does not tell what cube `{name}` is: {reason}"))
     };

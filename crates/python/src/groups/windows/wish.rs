@@ -35,7 +35,7 @@ pub(super) fn agreed(name: &str, kept: Option<Kept>, shape: Option<Shape>) -> Ou
     let kept = match kept {
         None => Ok(None),
         Some(Kept::Windows(kept)) => Shape::of_kept(&kept).map(Some),
-        Some(other) => return Err(other.refused(name)),
+        Some(other) => return Err(other.refused(name).into()),
     };
     let kept = kept.map_err(|reason| {
         Failure::invalid(format!("table `{name}.schema` does not tell what windows `{name}` are: {reason}"))

@@ -5,6 +5,7 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.function.Function;
 
 /**
  * An open database: a directory of tables under one log and one memory limit. Any number of threads may use it.
@@ -28,7 +29,9 @@ public final class Database extends Native implements AutoCloseable {
     public static Database open(Path path, Options options) {
         Pool pool = options.pool();
         try {
-            return new Database(open(Items.bytes(path.toString()), options.items(), pool == null ? 0 : pool.number));
+            byte[] name = options.keyName() == null ? null : Items.bytes(options.keyName());
+            long of = pool == null ? 0 : pool.number;
+            return new Database(open(Items.bytes(path.toString()), options.items(), of, name, options.key()));
         } finally {
             Reference.reachabilityFence(pool);
         }
@@ -128,6 +131,74 @@ public final class Database extends Native implements AutoCloseable {
             return metadata(number);
         } finally {
             Reference.reachabilityFence(this);
+        }
+    }
+
+    /** Begins a transaction, which sees the database as it is now. */
+    public Transaction begin() {
+        try {
+            return new Transaction(this, beginTransaction(number));
+        } finally {
+            Reference.reachabilityFence(this);
+        }
+    }
+
+    /**
+     * Lets a function read and write in a transaction, and commits that; where it conflicts, begins anew with what is there
+     * by then, up to as many times as the option {@code transaction_attempts} says, so the function should do nothing
+     * else. An exception of the function's ends this, and nothing is written.
+     *
+     * @return what the function returned last
+     * @throws ForebayException.Conflict where it conflicted each time
+     */
+    public <T> T transaction(Function<Transaction, T> act) {
+        for (int left = attempts(); ; left--) {
+            try (Transaction transaction = begin()) {
+                T value = act.apply(transaction);
+                // A conflict of the function's own is none of this one's.
+                try {
+                    transaction.commit();
+                    return value;
+                } catch (ForebayException.Conflict conflict) {
+                    if (left <= 1) {
+                        throw conflict;
+                    }
+                }
+            }
+        }
+    }
+
+    private int attempts() {
+        try {
+            return attempts(number);
+        } finally {
+            Reference.reachabilityFence(this);
+        }
+    }
+
+    /**
+     * What was committed after the record with this number, commit by commit; 0 for all there is.
+     *
+     * @throws ForebayException.ChangesGone where that is no more kept: the option {@code keep_changes} says how much is
+     */
+    public Changes changes(long since) {
+        try {
+            return new Changes(this, changes(number, since));
+        } finally {
+            Reference.reachabilityFence(this);
+        }
+    }
+
+    /** Opens groups that are kept under a name, or makes them; without functions only what is there is opened. */
+    public StoredAggregator aggregator(String name, AggregatorOptions options) {
+        ArrowStream schema = options.schema();
+        try {
+            long of = schema == null ? 0 : schema.number;
+            return new StoredAggregator(
+                    this, openAggregator(number, Items.bytes(name), options.items(), options.keys(), options.aggs(), of));
+        } finally {
+            Reference.reachabilityFence(this);
+            Reference.reachabilityFence(schema);
         }
     }
 

@@ -48,6 +48,15 @@ public class ForebayException extends RuntimeException {
         }
     }
 
+    /** The changes that were asked for are no more kept: copy what there is, and begin from there. */
+    public static final class ChangesGone extends ForebayException {
+        private static final long serialVersionUID = 1;
+
+        ChangesGone(String text) {
+            super(text);
+        }
+    }
+
     /** The disk is full, or a table may take no more of it. */
     public static final class NoSpace extends ForebayException {
         private static final long serialVersionUID = 1;

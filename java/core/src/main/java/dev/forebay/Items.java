@@ -30,6 +30,17 @@ final class Items {
         return place < items.length;
     }
 
+    /** The next byte. */
+    byte oneByte() {
+        return items[place++];
+    }
+
+    /** The next eight bytes. */
+    long number() {
+        place += Long.BYTES;
+        return (long) LONG.get(items, place - Long.BYTES);
+    }
+
     /** The next one, or null for none. */
     byte[] next() {
         int length = (int) INT.get(items, place);

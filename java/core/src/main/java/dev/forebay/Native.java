@@ -50,7 +50,9 @@ abstract class Native {
 
     static native void release(long number);
 
-    static native long open(byte[] path, byte[] options, long pool);
+    static native long open(byte[] path, byte[] options, long pool, byte[] keyName, byte[] key);
+
+    static native int attempts(long database);
 
     static native void close(long database);
 
@@ -165,4 +167,58 @@ abstract class Native {
     static native void poolRate(long pool, long bytesASecond);
 
     static native byte[] poolStats(long pool);
+
+    static native long cursor(long table, long snapshot);
+
+    static native byte[] moveCursor(long cursor, int way, byte[] key);
+
+    static native long beginTransaction(long database);
+
+    static native byte[] transactionGet(long transaction, byte[] writes, int writeBytes, long table, byte[] key);
+
+    static native byte[] transactionGetMany(long transaction, byte[] writes, int writeBytes, long table, byte[] keys);
+
+    static native byte[] transactionRange(
+            long transaction, byte[] writes, int writeBytes, long table, byte[] from, byte[] to, int direction);
+
+    static native long commitTransaction(
+            long transaction, byte[] writes, int writeBytes, byte[] metadata, int durability);
+
+    static native long changes(long database, long since);
+
+    static native byte[] changesNext(long changes);
+
+    static native long streamOfArray(long array, long schema);
+
+    static native long streamOfStream(long stream);
+
+    static native long streamOfBytes(byte[] ipc);
+
+    static native void exportStream(long number, long stream);
+
+    static native byte[] streamBytes(long number);
+
+    static native long newAggregator(byte[] options, byte[] keys, byte[] aggs, long rows);
+
+    static native long openAggregator(
+            long database, byte[] name, byte[] options, byte[] keys, byte[] aggs, long rows);
+
+    static native long aggregatorUpdate(long aggregator, long rows, int durability);
+
+    static native long aggregatorMerge(long aggregator, long states, int durability);
+
+    static native long aggregatorCommit(
+            long aggregator, long rows, byte[] writes, int writeBytes, byte[] metadata, int durability);
+
+    static native byte[] aggregatorMetadata(long aggregator);
+
+    static native byte[] aggregatorGet(long aggregator, byte[] key);
+
+    static native void aggregatorDelete(long aggregator, byte[] key, int durability);
+
+    static native long aggregatorRows(long aggregator, int wanted);
+
+    static native long aggregatorMemory(long aggregator);
+
+    static native byte[] functionColumns(byte[] function);
 }

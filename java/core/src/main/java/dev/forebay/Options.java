@@ -11,6 +11,8 @@ import java.util.Objects;
 public final class Options {
     private final List<byte[]> texts = new ArrayList<>();
     private Pool pool;
+    private String keyName;
+    private byte[] key;
 
     /** The usual ones. */
     public Options() {}
@@ -26,6 +28,24 @@ public final class Options {
     public Options pool(Pool pool) {
         this.pool = Objects.requireNonNull(pool, "pool");
         return this;
+    }
+
+    /**
+     * The database is encrypted by this key of 32 bytes, under this name: a new one, or one that was made so. Another key
+     * does not open it. The array is copied; keep neither longer than you need.
+     */
+    public Options key(String name, byte[] key) {
+        this.keyName = Objects.requireNonNull(name, "name");
+        this.key = key.clone();
+        return this;
+    }
+
+    String keyName() {
+        return keyName;
+    }
+
+    byte[] key() {
+        return key;
     }
 
     Pool pool() {

@@ -73,6 +73,11 @@ public final class Snapshot extends Native implements AutoCloseable {
         return table.prefix(this, prefix, direction);
     }
 
+    /** A cursor over what a table in key order had. */
+    public Cursor cursor(Table table) {
+        return table.cursor(this);
+    }
+
     /** How many keys a table had. */
     public long count(Table table) {
         return table.count(this);

@@ -195,6 +195,19 @@ public final class Table extends Native {
         }
     }
 
+    /** A cursor over what is there now, of a table in key order. */
+    public Cursor cursor() {
+        return cursor(null);
+    }
+
+    Cursor cursor(Snapshot snapshot) {
+        try {
+            return new Cursor(this, cursor(number, numberOf(snapshot)));
+        } finally {
+            fence(snapshot);
+        }
+    }
+
     /** How many keys there are. Walks the table, and remembers the number while the table does not change. */
     public long count() {
         return count(null);

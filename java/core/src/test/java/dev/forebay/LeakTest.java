@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.file.Path;
+import java.util.Random;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -54,11 +55,15 @@ class LeakTest {
         Database db = Database.open(dir.resolve("db"), new Options().pool(new Pool(8 << 20, 1)));
         Table table = filled(db);
         for (int round = 0; round < 100; round++) {
+            assertTrue(table.cursor().first() && db.begin().contains(table, bytes("key 7")) && db.changes(0) != null);
+            Aggregator groups = new Aggregator(new AggregatorOptions().key("city").agg("n", "count"));
+            groups.update(ArrowStream.ofIpc(Rows.ipc(Rows.some(new Random(round), 20))));
+            assertTrue(groups.states() != null && groups.result().ipc() != null);
             Snapshot snapshot = db.snapshot();
             assertTrue(table.scan().advance());
             assertTrue(snapshot.scan(snapshot.table("t")).advance());
         }
-        assertTrue(Native.held() > 300);
+        assertTrue(Native.held() > 900);
         assertTrue(new Backups(dir.resolve("backups")).take(db) > 0);
     }
 
@@ -74,6 +79,20 @@ class LeakTest {
                 }
                 // All of it in one block, and nothing held from the start.
                 assertTrue(table.prefix(bytes("key 199")).advance());
+                assertEquals(before, Native.held());
+            }
+            for (int round = 0; round < 50; round++) {
+                try (Cursor cursor = table.cursor(); Transaction tx = db.begin(); Changes changes = db.changes(0)) {
+                    assertTrue(cursor.last() && tx.contains(table, bytes("key 7")) && changes.next() != null);
+                }
+                Transaction over = db.begin();
+                over.put(table, bytes("key 7"), VALUE);
+                over.commit();
+                try (Aggregator groups = new Aggregator(new AggregatorOptions().key("city").agg("n", "count"))) {
+                    groups.update(ArrowStream.ofIpc(Rows.ipc(Rows.some(new Random(round), 20))));
+                    groups.merge(groups.states());
+                    Rows.read(groups.result());
+                }
                 assertEquals(before, Native.held());
             }
             Scan whole = table.scan();

@@ -23,6 +23,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 class MisuseTest {
     private static final byte[] KEY = bytes("key");
     private static final byte[] VALUE = bytes("value");
+    private static final byte[] ROWS = Rows.ipc(Rows.some(new Random(1), 20));
 
     @TempDir
     Path dir;
@@ -167,11 +168,19 @@ class MisuseTest {
             Database db = open("db");
             Table table = filled(db);
             Snapshot snapshot = db.snapshot();
+            AggregatorOptions asked = new AggregatorOptions().key("city").agg("n", "count").schema(ArrowStream.ofIpc(ROWS));
+            StoredAggregator groups = db.aggregator("groups", asked);
             AtomicReference<Scan> scan = new AtomicReference<>(table.scan());
             WriteBatch shared = new WriteBatch();
             List<Runnable> users = List.of(
                     () -> table.put(KEY, VALUE), () -> table.get(bytes("key 7")), () -> snapshot.get(table, KEY),
                     () -> table.getMany(List.of(KEY, VALUE)), db::snapshot, () -> db.table("other").put(KEY, VALUE),
+                    () -> groups.update(ArrowStream.ofIpc(ROWS)), () -> groups.get("city 1"), () -> Rows.read(groups.states()),
+                    () -> table.cursor().first(), () -> snapshot.cursor(table).last(), () -> db.changes(db.lastSequence()).next(),
+                    () -> db.transaction(tx -> {
+                        tx.put(table, KEY, tx.get(table, bytes("key 7")));
+                        return null;
+                    }),
                     () -> drain(snapshot.scan(table)), () -> table.prefix(bytes("key 1")).advance(), db::stats,
                     () -> {
                         WriteBatch own = new WriteBatch();

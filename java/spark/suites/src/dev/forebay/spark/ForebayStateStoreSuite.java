@@ -1,9 +1,12 @@
 package dev.forebay.spark;
 
+import java.io.File;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Arrays;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Optional;
 import java.util.Random;
 import java.util.Set;
 import java.util.UUID;
@@ -134,7 +137,7 @@ public final class ForebayStateStoreSuite extends StateStoreSuiteBase<ForebaySta
         ForebayStateStoreProvider fresh = newStoreProvider(provider.stateStoreId(), useColumnFamilies);
         Set<Tuple2<Tuple2<String, Object>, Object>> data = new HashSet<>();
         try {
-            long read = version < 0 ? fresh.state().history().newest() : version;
+            long read = version < 0 ? newest(provider.stateStoreId()) : version;
             StateStore store = fresh.getStore(read, Option.empty());
             StateStoreIterator<UnsafeRowPair> rows = store.iterator("default");
             while (rows.hasNext()) {
@@ -145,6 +148,14 @@ public final class ForebayStateStoreSuite extends StateStoreSuiteBase<ForebaySta
             fresh.close();
         }
         return CollectionConverters.asScala(data).toSet();
+    }
+
+    /** The newest version that was committed, or 0. */
+    private static long newest(StateStoreId id) {
+        String[] names = new File(id.storeCheckpointLocation().toUri().getPath()).list();
+        return names == null ? 0 : Arrays.stream(names).map(org.apache.hadoop.fs.Path::new)
+                .map(path -> Naming.version(path, Naming.CHANGELOG)).flatMap(Optional::stream)
+                .mapToLong(Naming.Version::number).max().orElse(0);
     }
 
     @Override

@@ -39,16 +39,22 @@ class Entries<K> implements KeyValueIterator<K, byte[]> {
     private final Iterator<Supplier<Part>> parts;
     private final Predicate<byte[]> isWithin;
     private final Function<byte[], K> named;
-    private Part part;
+    private volatile Part part;
     private KeyValue<K, byte[]> next;
     private volatile boolean isClosed;
 
+    Entries(ForebayStore store, Iterator<Supplier<Part>> parts, Predicate<byte[]> isWithin, Function<byte[], K> named) {
+        this(store, null, parts, isWithin, named);
+    }
+
     /**
+     * @param part what was begun already, or null
      * @param isWithin whether a key is one of those that were asked for
      * @param named what a key of a table is to the caller
      */
-    Entries(ForebayStore store, Iterator<Supplier<Part>> parts, Predicate<byte[]> isWithin, Function<byte[], K> named) {
+    Entries(ForebayStore store, Part part, Iterator<Supplier<Part>> parts, Predicate<byte[]> isWithin, Function<byte[], K> named) {
         this.store = store;
+        this.part = part;
         this.parts = parts;
         this.isWithin = isWithin;
         this.named = named;
@@ -84,13 +90,18 @@ class Entries<K> implements KeyValueIterator<K, byte[]> {
     }
 
     private void advance() {
-        if (part == null) {
-            part = parts.next().get();
-        } else if (!part.scan.advance()) {
+        Part here = part;
+        if (here == null) {
+            here = parts.next().get();
+            part = here;
+            if (isClosed && here != null) {
+                here.scan.close(); // Another thread has closed all this amid that, and did not see it.
+            }
+        } else if (!here.scan.advance()) {
             part = null;
         } else {
-            byte[] key = part.key();
-            byte[] value = isWithin.test(key) ? part.value(key) : null;
+            byte[] key = here.key();
+            byte[] value = isWithin.test(key) ? here.value(key) : null;
             if (value != null) {
                 next = KeyValue.pair(named.apply(key), value);
             }
@@ -99,18 +110,21 @@ class Entries<K> implements KeyValueIterator<K, byte[]> {
 
     @Override
     public K peekNextKey() {
-        if (!hasNext()) {
+        return ready().key;
+    }
+
+    /** What {@link #hasNext} has told of is there, also where a store of windows was closed since. */
+    private KeyValue<K, byte[]> ready() {
+        boolean isTold = next != null && store instanceof SegmentedStore;
+        if (!isTold && !hasNext()) {
             throw new NoSuchElementException();
         }
-        return next.key;
+        return next;
     }
 
     @Override
     public KeyValue<K, byte[]> next() {
-        if (!hasNext()) {
-            throw new NoSuchElementException();
-        }
-        KeyValue<K, byte[]> entry = next;
+        KeyValue<K, byte[]> entry = ready();
         next = null;
         return entry;
     }

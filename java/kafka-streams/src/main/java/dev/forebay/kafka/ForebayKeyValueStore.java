@@ -6,12 +6,14 @@ import dev.forebay.Scan;
 import dev.forebay.Table;
 import dev.forebay.WriteBatch;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.List;
 import java.util.Objects;
 import java.util.function.Supplier;
 import org.apache.kafka.common.serialization.Serializer;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.KeyValue;
+import org.apache.kafka.streams.errors.InvalidStateStoreException;
 import org.apache.kafka.streams.state.HeadersBytesStore;
 import org.apache.kafka.streams.state.KeyValueIterator;
 import org.apache.kafka.streams.state.KeyValueStore;
@@ -52,7 +54,6 @@ class ForebayKeyValueStore extends ForebayStore implements KeyValueStore<Bytes, 
 
     @Override
     void open(long streamTime) {
-        database.tables().forEach(this::checkFormat);
         table = database.table(format.text);
     }
 
@@ -144,7 +145,7 @@ class ForebayKeyValueStore extends ForebayStore implements KeyValueStore<Bytes, 
         checkOpen();
         if (from != null && to != null && from.compareTo(to) > 0) {
             LOG.warn(FROM_BEHIND_TO);
-            return iterator(List.of());
+            return iterator(null);
         }
         // The store's ranges have their end in them, a table's do not.
         byte[] end = to == null ? null : Arrays.copyOf(to.get(), to.get().length + 1);
@@ -172,15 +173,20 @@ class ForebayKeyValueStore extends ForebayStore implements KeyValueStore<Bytes, 
     /** The entries are those of the moment of the call. */
     private KeyValueIterator<Bytes, byte[]> now(Supplier<Scan> begin) {
         try {
-            Scan scan = begin.get();
-            return iterator(List.of(() -> new Entries.Part(scan)));
+            return iterator(new Entries.Part(begin.get()));
         } catch (ForebayException error) {
             throw told("reading", error);
         }
     }
 
-    private KeyValueIterator<Bytes, byte[]> iterator(List<Supplier<Entries.Part>> parts) {
-        return keep(new Entries<>(this, parts.iterator(), key -> true, Bytes::wrap));
+    private KeyValueIterator<Bytes, byte[]> iterator(Entries.Part part) {
+        Entries<Bytes> entries = new Entries<>(this, part, Collections.emptyIterator(), key -> true, Bytes::wrap);
+        try {
+            return keep(entries);
+        } catch (InvalidStateStoreException closed) {
+            entries.close();
+            throw closed;
+        }
     }
 
     @Override

@@ -18,6 +18,7 @@ import org.apache.kafka.streams.errors.ProcessorStateException;
 import org.apache.kafka.streams.processor.StateStore;
 import org.apache.kafka.streams.processor.StateStoreContext;
 import org.apache.kafka.streams.processor.internals.ChangelogRecordDeserializationHelper;
+import org.apache.kafka.streams.processor.internals.InternalProcessorContext;
 import org.apache.kafka.streams.processor.internals.RecordBatchingStateRestoreCallback;
 import org.apache.kafka.streams.query.Position;
 import org.apache.kafka.streams.query.PositionBound;
@@ -70,6 +71,7 @@ abstract class ForebayStore implements StateStore {
             throw new ProcessorStateException("Error opening store " + name + " at " + path, error);
         }
         try {
+            leaveOtherFormats();
             Committed committed = Committed.of(database.committed(), name);
             offsets = committed.offsets();
             position = committed.position();
@@ -163,11 +165,11 @@ abstract class ForebayStore implements StateStore {
         }
     }
 
-    /** For hosts before 4.3, which note the offsets elsewhere once this returns. */
+    /** Asked for by other programs than the host, which commits. Under exactly-once what was not committed must not last. */
     @Override
     @SuppressWarnings("deprecation")
     public final void flush() {
-        if (!isOpen) {
+        if (!isOpen || database.isExactlyOnce()) {
             return;
         }
         keep();
@@ -196,6 +198,7 @@ abstract class ForebayStore implements StateStore {
             return;
         }
         isOpen = false;
+        StoreMetrics.remove(context, name);
         if (!iterators.isEmpty()) {
             LOG.warn("Closing {} open iterators for store {}", iterators.size(), name);
             List.copyOf(iterators).forEach(Entries::close);
@@ -257,12 +260,23 @@ abstract class ForebayStore implements StateStore {
         return new ProcessorStateException("Error while " + act + " store " + name, error);
     }
 
-    /** A table of another format is told, and not read as one of this. */
-    final void checkFormat(String table) {
-        for (Format other : Format.values()) {
-            if (other != format && table.startsWith(other.text)) {
-                throw new ProcessorStateException("Store " + name + " has values of the format " + other.text + ", and is opened as "
-                        + format.text + ". Remove its local state; it is then made anew from the changelog.");
+    /**
+     * Values of another format are not read as ones of this. They go, and their offset with them, where the host can restore
+     * the store from its changelog; else they are told.
+     */
+    private void leaveOtherFormats() {
+        for (String table : database.tables()) {
+            for (Format other : Format.values()) {
+                if (other != format && table.startsWith(other.text)) {
+                    if (!(context instanceof InternalProcessorContext<?, ?> host) || host.changelogFor(name) == null) {
+                        throw new ProcessorStateException("Store " + name + " has values of the format " + other.text
+                                + ", is opened as " + format.text + ", and has no changelog to make them anew from. Open it as "
+                                + other.text + ", or remove its local state.");
+                    }
+                    LOG.info("Store {} goes over from the format {} to {}: it is restored whole", name, other.text, format.text);
+                    database.clear();
+                    return;
+                }
             }
         }
     }

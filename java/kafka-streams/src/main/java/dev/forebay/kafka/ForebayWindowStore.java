@@ -18,6 +18,10 @@ import org.apache.kafka.streams.state.internals.WindowKeySchema;
 class ForebayWindowStore extends SegmentedStore implements WindowStore<Bytes, byte[]> {
     private final long windowSize;
     private final boolean retainsDuplicates;
+    /**
+     * Keeps duplicates apart. It begins anew with each opening, as the number that the host puts into the changelog does: one
+     * that went on here would not be the one that is restored.
+     */
     private int sequence;
 
     ForebayWindowStore(WindowSupplier of) {

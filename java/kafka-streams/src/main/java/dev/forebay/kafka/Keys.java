@@ -81,14 +81,29 @@ enum Keys {
      * larger than what it goes on with; they are never negative.
      */
     final byte[] highest(Bytes to) {
-        byte[] highest = {};
-        for (int length = 0; length <= to.get().length; length++) {
-            byte[] candidate = Arrays.copyOf(to.get(), length + suffixBytes);
-            Arrays.fill(candidate, length, candidate.length, (byte) 0xFF);
-            candidate[length] = 0x7F;
-            highest = Arrays.compareUnsigned(candidate, highest) > 0 ? candidate : highest;
+        byte[] key = to.get();
+        int length = 0;
+        for (int longer = longer(key, 0); longer > length; longer = longer(key, length)) {
+            length = longer;
         }
+        byte[] highest = Arrays.copyOf(key, length + suffixBytes);
+        Arrays.fill(highest, length, highest.length, (byte) 0xFF);
+        highest[length] = 0x7F;
         return highest;
+    }
+
+    /** The next longer beginning whose largest numbers are above those of this one, or this one: above 7F FF FF and so on. */
+    private int longer(byte[] key, int length) {
+        int next = length == key.length ? 0 : Byte.toUnsignedInt(key[length]);
+        if (next > 0x7F) {
+            return length + 1;
+        }
+        int end = length + suffixBytes;
+        boolean isAbove = next == 0x7F && end <= key.length;
+        for (int place = length + 1; isAbove && place < end; place++) {
+            isAbove = key[place] == (byte) 0xFF;
+        }
+        return isAbove ? end : length;
     }
 
     /** The numbers before the caller's key: in the order of time. */

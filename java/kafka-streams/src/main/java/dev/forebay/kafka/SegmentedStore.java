@@ -2,16 +2,12 @@ package dev.forebay.kafka;
 
 import dev.forebay.Direction;
 import dev.forebay.ForebayException;
-import dev.forebay.Scan;
-import dev.forebay.Table;
 import dev.forebay.WriteBatch;
+import dev.forebay.kafka.Segments.Segment;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collection;
 import java.util.List;
-import java.util.NavigableMap;
-import java.util.Set;
-import java.util.concurrent.ConcurrentSkipListMap;
 import java.util.function.Function;
 import java.util.function.Predicate;
 import java.util.function.Supplier;
@@ -29,42 +25,17 @@ import org.slf4j.LoggerFactory;
  * Entries that expire, in tables by time. A table goes as a whole once all that is in it has expired: nothing is read for
  * that, and nothing rewritten.
  *
- * <p>Where the host forwards windows once they are closed, it asks for those of a time, of all keys. There a second table
- * has the keys in the order of time, without values.
+ * <p>Where the host forwards windows once they are closed, it asks for those of a time, of all keys: there {@link Segments}
+ * has a second table of each.
  */
 abstract class SegmentedStore extends ForebayStore {
     private static final Logger LOG = LoggerFactory.getLogger(SegmentedStore.class);
-    /** Between the format and the time that a table begins with. */
-    private static final String SEPARATOR = "-";
-    private static final String BY_TIME = "time-";
-    private static final byte[] NONE = {};
-    private static final int BATCH_RECORDS = 1000;
-
-    /** Entries in the order of keys, and, or null, their keys in that of time. */
-    private record Segment(Table entries, Table byTime) {
-        void add(WriteBatch batch, Keys keys, byte[] binary, byte[] value) {
-            if (value == null) {
-                batch.delete(entries, binary);
-            } else {
-                batch.put(entries, binary, value);
-            }
-            if (byTime != null) {
-                byte[] timed = keys.byTime(binary);
-                if (value == null) {
-                    batch.delete(byTime, timed);
-                } else {
-                    batch.put(byTime, timed, NONE);
-                }
-            }
-        }
-    }
 
     final Keys keys;
     private final long retention;
     private final StrategyType emits;
     private final long interval;
-    /** By the number of the interval. */
-    private final NavigableMap<Long, Segment> segments = new ConcurrentSkipListMap<>();
+    private Segments segments;
     private volatile long streamTime;
     private Sensor expired;
 
@@ -79,43 +50,11 @@ abstract class SegmentedStore extends ForebayStore {
     @Override
     void open(long committedTime) {
         streamTime = committedTime;
-        segments.clear();
         if (context.metrics() instanceof StreamsMetricsImpl metrics) {
             expired = TaskMetrics.droppedRecordsSensor(Thread.currentThread().getName(), context.taskId().toString(), metrics);
         }
-        Set<String> tables = Set.copyOf(database.tables());
-        for (String table : tables) {
-            checkFormat(table);
-            if (table.startsWith(format.text)) {
-                long segment = Long.parseLong(table.substring(table.indexOf(SEPARATOR) + 1)) / interval;
-                Segment opened = openSegment(segment);
-                segments.put(segment, opened);
-                if (opened.byTime != null && !tables.contains(BY_TIME + table)) {
-                    fill(opened);
-                }
-            }
-        }
+        segments = new Segments(database, format, keys, interval, emits == StrategyType.ON_WINDOW_CLOSE);
         dropExpired();
-    }
-
-    private Segment openSegment(long segment) {
-        String table = format.text + SEPARATOR + segment * interval;
-        boolean isByTime = emits == StrategyType.ON_WINDOW_CLOSE;
-        return new Segment(database.table(table), isByTime ? database.table(BY_TIME + table) : null);
-    }
-
-    /** Of a store that had no second table before. */
-    private void fill(Segment segment) {
-        WriteBatch batch = new WriteBatch();
-        try (Scan scan = segment.entries.scan()) {
-            while (scan.advance()) {
-                batch.put(segment.byTime, keys.byTime(scan.key()), NONE);
-                if (batch.size() == BATCH_RECORDS) {
-                    database.write(batch);
-                }
-            }
-        }
-        database.write(batch);
     }
 
     @Override
@@ -125,28 +64,11 @@ abstract class SegmentedStore extends ForebayStore {
 
     /** Where what has this time is written, made if need be; null if it has expired. */
     private Segment segment(long time) {
-        long segment = time / interval;
-        if (segment < (streamTime - retention) / interval) {
-            return null;
-        }
-        Segment there = segments.get(segment);
-        if (there == null) {
-            there = openSegment(segment);
-            segments.put(segment, there);
-        }
-        return there;
+        return segments.at(time, streamTime - retention);
     }
 
     private void dropExpired() {
-        NavigableMap<Long, Segment> past = segments.headMap((streamTime - retention) / interval, false);
-        // First out of sight, then away.
-        for (var entry = past.pollFirstEntry(); entry != null; entry = past.pollFirstEntry()) {
-            Segment segment = entry.getValue();
-            if (segment.byTime != null) {
-                database.dropTable(segment.byTime.name());
-            }
-            database.dropTable(segment.entries.name());
-        }
+        segments.dropBefore(streamTime - retention);
     }
 
     final void putBinary(byte[] binary, byte[] value) {
@@ -157,14 +79,14 @@ abstract class SegmentedStore extends ForebayStore {
             dropExpired();
             if (segment == null) {
                 tellExpired();
-            } else if (segment.byTime != null) {
+            } else if (segment.byTime() != null) {
                 WriteBatch batch = new WriteBatch();
                 segment.add(batch, keys, binary, value);
                 write(() -> database.write(batch), 0);
             } else if (value == null) {
-                write(() -> segment.entries.delete(binary), 1);
+                write(() -> segment.entries().delete(binary), 1);
             } else {
-                write(() -> segment.entries.put(binary, value), 1);
+                write(() -> segment.entries().put(binary, value), 1);
             }
         } catch (ForebayException error) {
             throw told("writing to", error);
@@ -181,9 +103,9 @@ abstract class SegmentedStore extends ForebayStore {
     final byte[] getBinary(byte[] binary) {
         checkOpen();
         long time = keys.time(binary);
-        Segment segment = time < oldest() ? null : segments.get(time / interval);
+        Segment segment = time < oldest() ? null : segments.at(time);
         try {
-            return segment == null ? null : segment.entries.get(binary);
+            return segment == null ? null : segment.entries().get(binary);
         } catch (ForebayException.NotFound dropped) {
             return null;
         } catch (ForebayException error) {
@@ -254,13 +176,13 @@ abstract class SegmentedStore extends ForebayStore {
         byte[] highest = last == null ? null : ask.isOfOneKey() ? keys.highest(last, ask.to()) : keys.highest(last);
         // The end of a table's range is not in it.
         byte[] end = highest == null ? null : Arrays.copyOf(highest, highest.length + 1);
-        return parts(ask, segment -> new Entries.Part(segment.entries.range(lowest, end, ask.direction())));
+        return parts(ask, segment -> new Entries.Part(segment.entries().range(lowest, end, ask.direction())));
     }
 
     private List<Supplier<Entries.Part>> partsByTime(Ask ask) {
         byte[] begin = Keys.time(Math.max(0, ask.from()));
         byte[] end = ask.segmentsTo() == Long.MAX_VALUE ? null : Keys.time(ask.segmentsTo() + 1);
-        return parts(ask, segment -> new Entries.Part(segment.byTime.range(begin, end, ask.direction())) {
+        return parts(ask, segment -> new Entries.Part(segment.byTime().range(begin, end, ask.direction())) {
             @Override
             byte[] key() {
                 return keys.ofTime(scan.key());
@@ -269,7 +191,7 @@ abstract class SegmentedStore extends ForebayStore {
             @Override
             byte[] value(byte[] key) {
                 try {
-                    return segment.entries.get(key);
+                    return segment.entries().get(key);
                 } catch (ForebayException.NotFound dropped) {
                     return null;
                 }
@@ -280,9 +202,9 @@ abstract class SegmentedStore extends ForebayStore {
     /** Those of the segments that are asked for; null for one that has expired by then. */
     private List<Supplier<Entries.Part>> parts(Ask ask, Function<Segment, Entries.Part> begin) {
         List<Supplier<Entries.Part>> parts = new ArrayList<>();
-        for (long number : segmentsOf(ask)) {
+        for (long first : segmentsOf(ask)) {
             parts.add(() -> {
-                Segment segment = segments.get(number);
+                Segment segment = segments.beginning(first);
                 try {
                     return segment == null ? null : begin.apply(segment);
                 } catch (ForebayException.NotFound dropped) {
@@ -297,8 +219,7 @@ abstract class SegmentedStore extends ForebayStore {
         if (ask.segmentsTo() < ask.from() || ask.segmentsTo() < 0) {
             return List.of();
         }
-        NavigableMap<Long, Segment> asked = segments.subMap(ask.from() / interval, true, ask.segmentsTo() / interval, true);
-        return List.copyOf((ask.direction() == Direction.FORWARD ? asked : asked.descendingMap()).keySet());
+        return segments.within(ask.from(), ask.segmentsTo(), ask.direction());
     }
 
     final <K> Entries<K> entries(Ask ask, Function<byte[], K> named) {

@@ -9,7 +9,9 @@ import dev.forebay.WriteBatch;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayDeque;
 import java.util.Arrays;
+import java.util.Deque;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -22,6 +24,8 @@ import java.util.Set;
  */
 final class StateDatabase implements AutoCloseable {
     private static final String SAVEPOINT = "commit-";
+    /** Where the engine keeps the metadata of batches. */
+    private static final String METADATA = "commit.metadata";
 
     private final Database database;
     private final Settings settings;
@@ -31,6 +35,8 @@ final class StateDatabase implements AutoCloseable {
     private long undurable;
     private long uncommitted;
     private byte[] committed;
+    /** Under at-least-once what goes once that is durable which made it go: else a crash would leave neither. */
+    private final Deque<String> expired = new ArrayDeque<>();
 
     private StateDatabase(Database database, Settings settings) {
         this.database = database;
@@ -85,13 +91,40 @@ final class StateDatabase implements AutoCloseable {
         return committed;
     }
 
+    /** Opens a table, or makes it. One that is there keeps its layout. */
     Table table(String name) {
-        return database.table(name, TableOptions.layout(settings.layout()));
+        return database.table(name, tables().contains(name) ? new TableOptions() : TableOptions.layout(settings.layout()));
     }
 
+    /** Drops a table whose entries have expired: with the next commit, or so that the last savepoint still has it. */
     void dropTable(String name) {
+        if (settings.isExactlyOnce()) {
+            database.dropTable(name);
+        } else {
+            expired.add(name);
+        }
+        wrote(1);
+    }
+
+    /** Drops a table that can be made anew of others. */
+    void dropDerived(String name) {
         database.dropTable(name);
         wrote(1);
+    }
+
+    /** Drops all there is. What was committed goes first, so that after a crash nothing is taken for the rest of it. */
+    void clear() {
+        database.savepoints().forEach(database::dropSavepoint);
+        savepoint = null;
+        Set<String> tables = tables();
+        tables.stream().filter(METADATA::equals).forEach(database::dropTable);
+        tables.stream().filter(name -> !METADATA.equals(name)).forEach(database::dropTable);
+        committed = null;
+        wrote(1);
+    }
+
+    boolean isExactlyOnce() {
+        return settings.isExactlyOnce();
     }
 
     Set<String> tables() {
@@ -120,7 +153,8 @@ final class StateDatabase implements AutoCloseable {
         undurable += 1;
         uncommitted = 0;
         // Without a savepoint there is no offset after a crash, and the host wipes all stores of the task.
-        if (undurable >= settings.commitRecords() || settings.isExactlyOnce() && savepoint == null) {
+        boolean isFirst = settings.isExactlyOnce() && savepoint == null;
+        if (undurable >= settings.commitRecords() || isFirst || !expired.isEmpty()) {
             makeDurable();
         }
     }
@@ -139,6 +173,10 @@ final class StateDatabase implements AutoCloseable {
             }
         } else {
             database.flush();
+            for (String name = expired.peek(); name != null; name = expired.peek()) {
+                database.dropTable(name);
+                expired.remove();
+            }
         }
         undurable = 0;
     }

@@ -12,19 +12,19 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
-import java.io.UncheckedIOException;
-import java.nio.file.Files;
-import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.stream.Stream;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.config.ConfigException;
+import org.apache.kafka.streams.StreamsConfig;
 import org.apache.kafka.streams.kstream.EmitStrategy.StrategyType;
+import org.apache.kafka.test.InternalMockProcessorContext;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Offsets are kept with the data: what a store has when it is opened again is what its offset says. */
 class CommitTest {
@@ -122,7 +122,7 @@ class CommitTest {
         store.commit(Map.of(CHANGELOG, 1L));
         store.put(key("b"), bytes("1"), 1_000_000);
         assertNull(store.fetch(key("a"), 0L));
-        Path killed = afterAKill(dir.resolve("a"));
+        Path killed = Host.afterAKill(dir.resolve("a"));
         store.close();
 
         store = Host.open(ForebayWindowStore.of(supplier), Host.context(killed, EXACTLY_ONCE));
@@ -131,19 +131,81 @@ class CommitTest {
         store.close();
     }
 
-    /** A copy of files as they are while a store is open. Where background work takes one away, once more. */
-    private Path afterAKill(Path open) throws IOException {
-        for (int attempt = 0; ; attempt++) {
-            Path copy = dir.resolve("killed-" + attempt);
-            try (Stream<Path> files = Files.walk(open)) {
-                for (Path file : files.toList()) {
-                    Files.copy(file, copy.resolve(open.relativize(file)));
-                }
-                return copy;
-            } catch (NoSuchFileException | UncheckedIOException gone) {
-                assertTrue(attempt < 100, () -> "files go on and on: " + gone);
-            }
-        }
+    /** At least once: what made a segment expire must be durable before the segment goes. */
+    @Test
+    void aSegmentGoesWithTheCommitOfWhatMadeItExpire() throws IOException {
+        WindowSupplier supplier = WindowSupplier.of("windows", Format.PLAIN, 120_000, 10, false, StrategyType.ON_WINDOW_CLOSE);
+        Map<String, Object> settings = Map.of(Settings.COMMIT_RECORDS, 1000);
+        ForebayWindowStore store = Host.open(ForebayWindowStore.of(supplier), Host.context(dir.resolve("a"), settings));
+        store.put(key("a"), bytes("41"), 0);
+        store.commit(Map.of(CHANGELOG, 1L));
+        store.flush();
+        store.put(key("b"), bytes("1"), 1_000_000);
+        assertNull(store.fetch(key("a"), 0L));
+        Path before = Host.afterAKill(dir.resolve("a"));
+        store.commit(Map.of(CHANGELOG, 2L));
+        Path behind = Host.afterAKill(dir.resolve("a"));
+        store.close();
+
+        store = Host.open(ForebayWindowStore.of(supplier), Host.context(before, settings));
+        assertEquals("41", Host.text(store.fetch(key("a"), 0L)));
+        assertEquals(1, texts(store.fetchAll(0, 10)).size());
+        assertEquals(1, store.committedOffset(CHANGELOG));
+        store.close();
+        store = Host.open(ForebayWindowStore.of(supplier), Host.context(behind, settings));
+        assertEquals(1, store.database.tables().stream().filter(table -> table.startsWith("plain-")).count());
+        assertEquals("1", Host.text(store.fetch(key("b"), 1_000_000L)));
+        assertEquals(2, store.committedOffset(CHANGELOG));
+        store.close();
+    }
+
+    /** Not even by a flush, which 4.3 asks for nowhere. */
+    @Test
+    void aFlushUnderExactlyOnceKeepsNothingThatWasNotCommitted() {
+        ForebayKeyValueStore store = open("a", EXACTLY_ONCE);
+        store.put(key("1"), bytes("a"));
+        store.commit(Map.of(CHANGELOG, 1L));
+        store.put(key("2"), bytes("b"));
+        store.flush();
+        store.close();
+
+        store = open("a", EXACTLY_ONCE);
+        assertEquals(List.of("1=a"), texts(store.all()));
+        store.close();
+    }
+
+    /** The offset goes with the values, so the host restores all of it; so also after a kill amid that. */
+    @ParameterizedTest
+    @ValueSource(strings = {EXACTLY_ONCE_V2, StreamsConfig.AT_LEAST_ONCE})
+    void aStoreThatIsLoggedGoesOverToAnotherFormat(String guarantee) throws IOException {
+        Map<String, Object> settings = Map.of(PROCESSING_GUARANTEE_CONFIG, guarantee);
+        ForebayKeyValueStore store = open("a", settings);
+        store.put(key("1"), bytes("a"));
+        store.commit(Map.of(CHANGELOG, 1L));
+        store.close();
+
+        store = withHeaders(dir.resolve("a"), settings);
+        assertNull(store.committedOffset(CHANGELOG));
+        assertEquals(List.of(), texts(store.all()));
+        Path killed = Host.afterAKill(dir.resolve("a"));
+        store.put(key("1"), bytes("b"));
+        store.commit(Map.of(CHANGELOG, 1L));
+        store.close();
+        store = withHeaders(dir.resolve("a"), settings);
+        assertEquals(1, store.committedOffset(CHANGELOG));
+        assertEquals(List.of("1=b"), texts(store.all()));
+        store.close();
+
+        store = withHeaders(killed, settings);
+        assertNull(store.committedOffset(CHANGELOG));
+        assertEquals(List.of(), texts(store.all()));
+        store.close();
+    }
+
+    private static ForebayKeyValueStore withHeaders(Path folder, Map<String, ?> settings) {
+        InternalMockProcessorContext<?, ?> context = Host.context(folder, settings);
+        context.addChangelogForStore("store", CHANGELOG.topic());
+        return Host.open(ForebayKeyValueStore.of("store", Format.HEADERS), context);
     }
 
     /** Else the host, which finds no offset after a kill, wipes the other stores of the task, too. */
@@ -168,7 +230,13 @@ class CommitTest {
         ConfigException told =
                 assertThrows(ConfigException.class, () -> open("b", Map.of(Settings.MEMORY_BYTES, 32 << 20)));
         assertTrue(told.getMessage().contains(Settings.MEMORY_BYTES), told.getMessage());
-        assertThrows(ConfigException.class, () -> open("b", Map.of(Settings.THREADS, "few")));
+        Map<String, Object> wrong = Map.of(Settings.THREADS, "few", Settings.COMMIT_RECORDS, 0, Settings.MEMORY_BYTES, 1 << 20,
+                Settings.LAYOUT, "wb-tree");
+        for (Map.Entry<String, Object> setting : wrong.entrySet()) {
+            told = assertThrows(ConfigException.class, () -> open("b", Map.of(setting.getKey(), setting.getValue())));
+            assertTrue(told.getMessage().contains(setting.getKey()), told.getMessage());
+        }
+        assertThrows(ConfigException.class, () -> open("b", Map.of(Settings.THREADS, 1L << 32)));
         assertEquals(1, SharedPool.users());
         store.close();
         open("b", Map.of(Settings.MEMORY_BYTES, 32 << 20)).close();

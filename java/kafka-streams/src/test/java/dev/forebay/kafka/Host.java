@@ -2,12 +2,17 @@ package dev.forebay.kafka;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Properties;
+import java.util.stream.Stream;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.header.Headers;
@@ -73,6 +78,23 @@ final class Host {
             }
         }
         return texts;
+    }
+
+    /** A copy of a folder as it is while a store is open in it. Where background work takes a file away, once more. */
+    static Path afterAKill(Path open) throws IOException {
+        for (int attempt = 0; ; attempt++) {
+            Path copy = Files.createTempDirectory(open.getParent(), "killed").resolve("copy");
+            try (Stream<Path> files = Files.walk(open)) {
+                for (Path file : files.toList()) {
+                    Files.copy(file, copy.resolve(open.relativize(file)));
+                }
+                return copy;
+            } catch (NoSuchFileException | UncheckedIOException gone) {
+                if (attempt == 100) {
+                    throw new IOException("files go on and on", gone);
+                }
+            }
+        }
     }
 
     /** A record of a changelog that tells which record of the input it came of. */

@@ -10,6 +10,7 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import dev.forebay.Held;
 import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -193,6 +194,57 @@ class KeyValueStoreTest {
         assertTrue(told.getMessage().contains("plain") && told.getMessage().contains("timestamped"), told.getMessage());
         store = Host.keyValues(context);
         assertEquals(List.of("1=a"), texts(store.all()));
+    }
+
+    @Test
+    void anotherLayoutIsForTablesThatAreNew() {
+        store.put(key("1"), bytes("a"));
+        store.close();
+        Map<String, Object> settings = Map.of(Settings.LAYOUT, "leveling:t=10");
+        store = Host.keyValues(Host.context(dir, settings));
+        assertEquals(List.of("1=a"), texts(store.all()));
+        ForebayKeyValueStore another = Host.keyValues(Host.context(dir.resolve("another"), settings));
+        assertTrue(another.database.table("plain").layout().startsWith("leveling"), another.database.table("plain").layout());
+        another.close();
+    }
+
+    /** Also one that nobody has asked for anything, of more than comes at once. */
+    @Test
+    void anIteratorThatIsClosedHoldsNothing() {
+        for (int index = 0; index < 1000; index++) {
+            store.put(key("key" + index), new byte[100]);
+        }
+        long before = Held.now();
+        KeyValueIterator<Bytes, byte[]> all = store.all();
+        assertTrue(Held.now() > before);
+        all.close();
+        assertEquals(before, Held.now());
+        all = store.all();
+        all.next();
+        all.close();
+        assertEquals(before, Held.now());
+        store.range(key("2"), key("1")).close();
+        assertEquals(before, Held.now());
+    }
+
+    /** Seven gauges are one question, and go with the store. */
+    @Test
+    void gaugesTellWhatThereIsWhileItIsOpen() {
+        store.put(key("1"), bytes("a"));
+        assertEquals(1L, gauge("estimate-num-keys"));
+        assertTrue(gauge("forebay-memory-bytes") > 0);
+        store.close();
+        assertEquals(-1, gauge("estimate-num-keys"));
+        store = Host.keyValues(context);
+        assertTrue(gauge("estimate-num-keys") >= 1);
+    }
+
+    /** Or -1. */
+    private long gauge(String name) {
+        return context.metrics().metrics().entrySet().stream()
+                .filter(metric -> metric.getKey().name().equals(name))
+                .mapToLong(metric -> ((Number) metric.getValue().metricValue()).longValue())
+                .findFirst().orElse(-1);
     }
 
     @Test

@@ -26,30 +26,36 @@ class KillTest {
         long reached = 0;
         for (int round = 0; round < ROUNDS; round++) {
             // Sometimes each commit is durable, sometimes one of many is.
-            long input = killed(guarantee, random.nextBoolean() ? 1 : 500, 1 + random.nextInt(150));
+            int commitRecords = random.nextBoolean() ? 1 : 500;
+            long input = host(guarantee, commitRecords, 1 + random.nextInt(100), true);
             assertTrue(input >= reached, input + " after " + reached);
             reached = input;
+            if (round % 3 == 2) {
+                host(guarantee, commitRecords, random.nextInt(20), false);
+            }
         }
-        assertTrue(killed(guarantee, 1, 0) > reached, "nothing was counted");
+        assertTrue(host(guarantee, 1, 0, false) > reached, "nothing was counted");
     }
 
-    /** Kills it once it has told that many commits; none is a run that only looks. Returns where the input went on. */
-    private long killed(String guarantee, int commitRecords, int commits) throws IOException, InterruptedException {
+    /** Lets it run, and kills it after so many transactions, or lets it close its stores. Returns where the input went on. */
+    private long host(String guarantee, int commitRecords, int transactions, boolean isKilled) throws IOException, InterruptedException {
         String java = Path.of(System.getProperty("java.home"), "bin", "java").toString();
         Process process = new ProcessBuilder(
                         java, "-Xmx128m", "-cp", System.getProperty("java.class.path"), KilledHost.class.getName(), dir.toString(),
-                        guarantee, Integer.toString(commitRecords), Integer.toString(commits))
+                        guarantee, Integer.toString(commitRecords), Integer.toString(isKilled ? Integer.MAX_VALUE : transactions))
                 .redirectError(ProcessBuilder.Redirect.INHERIT)
                 .start();
         try (BufferedReader lines = process.inputReader()) {
             String first = lines.readLine();
             assertTrue(first != null && first.startsWith("from "), "the host says: " + first);
-            for (int line = 0; line < commits; line++) {
+            // Of the restore, and of each transaction.
+            for (int line = 0; line <= transactions; line++) {
                 assertEquals(".", lines.readLine());
             }
-            process.toHandle().destroyForcibly();
-            int code = process.waitFor();
-            assertTrue(commits == 0 ? code == 0 || code == 137 : code == 137, "it ended with " + code);
+            if (isKilled) {
+                process.toHandle().destroyForcibly();
+            }
+            assertEquals(isKilled ? 137 : 0, process.waitFor());
             return Long.parseLong(first.substring("from ".length()));
         }
     }

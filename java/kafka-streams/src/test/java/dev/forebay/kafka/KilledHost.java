@@ -13,63 +13,73 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
-import java.util.TreeMap;
-import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.StreamsConfig;
 import org.apache.kafka.streams.kstream.EmitStrategy.StrategyType;
 import org.apache.kafka.streams.kstream.Windowed;
+import org.apache.kafka.streams.kstream.internals.SessionWindow;
 import org.apache.kafka.streams.state.KeyValueIterator;
+import org.apache.kafka.streams.state.internals.SessionKeySchema;
 import org.apache.kafka.streams.state.internals.WindowKeySchema;
 import org.apache.kafka.test.InternalMockProcessorContext;
 
 /**
- * A host of two stores, which count words and words by window, and its brokers: a file that has the changelogs of both and
- * says which transactions ended. As Kafka Streams does, it ends a transaction, then commits its stores, and when it begins
- * it restores what they do not have. It holds what they have against the changelog, before and after.
+ * A host of three stores, which count words, by window and by session, too, and its brokers: a file that has the changelogs
+ * and says which transactions ended. As Kafka Streams does, it restores what the stores do not have when it begins, and
+ * commits them then. While it runs it commits them after each transaction under at-least-once; under exactly-once not until
+ * it closes them. It holds what they have against the changelogs, before and after it restores.
+ *
+ * <p>Now and then time jumps so far within a transaction that all windows before have expired.
  */
 public final class KilledHost {
-    private static final TopicPartition WORDS = new TopicPartition("words", 0);
-    private static final TopicPartition WINDOWS = new TopicPartition("windows", 0);
     private static final long WINDOW = 10_000;
+    private static final long GAP = 3_000;
     private static final long RETENTION = 120_000;
+    private static final long JUMP = 2 * RETENTION;
     private static final int BATCH = 500;
 
     private final Path log;
     private final boolean isExactlyOnce;
+    private final boolean wasEmpty;
     private final ForebayKeyValueStore words;
     private final ForebayWindowStore windows;
+    private final ForebaySessionStore sessions;
+    private final List<KilledChangelog> changelogs;
     private final InternalMockProcessorContext<?, ?> context;
-    /** Of each changelog, what committed transactions wrote. */
-    private final List<KeyValue<byte[], byte[]>> wordRecords = new ArrayList<>();
-    private final List<KeyValue<byte[], byte[]>> windowRecords = new ArrayList<>();
     private long input;
+    private long time;
 
     private KilledHost(Path dir, String guarantee, int commitRecords) throws IOException {
         log = dir.resolve("changelog");
         isExactlyOnce = guarantee.equals(StreamsConfig.EXACTLY_ONCE_V2);
+        Path task = Files.createDirectories(dir.resolve("task"));
+        try (var files = Files.list(task)) {
+            wasEmpty = files.findAny().isEmpty();
+        }
         context = Host.context(
-                dir, Map.of(StreamsConfig.PROCESSING_GUARANTEE_CONFIG, guarantee, Settings.COMMIT_RECORDS, commitRecords));
+                task, Map.of(StreamsConfig.PROCESSING_GUARANTEE_CONFIG, guarantee, Settings.COMMIT_RECORDS, commitRecords));
         words = Host.open(ForebayKeyValueStore.of("words", Format.PLAIN), context);
-        WindowSupplier supplier =
-                WindowSupplier.of("windows", Format.PLAIN, RETENTION, WINDOW, false, StrategyType.ON_WINDOW_UPDATE);
-        windows = Host.open(ForebayWindowStore.of(supplier), context);
+        windows = Host.open(ForebayWindowStore.of(
+                WindowSupplier.of("windows", Format.PLAIN, RETENTION, WINDOW, false, StrategyType.ON_WINDOW_UPDATE)), context);
+        sessions = Host.open(ForebaySessionStore.of(
+                SessionSupplier.of("sessions", Format.PLAIN, RETENTION, StrategyType.ON_WINDOW_CLOSE)), context);
+        changelogs = List.of(
+                new KilledChangelog(words, null, RETENTION, this::wordsThere),
+                new KilledChangelog(windows, Keys.WINDOW, RETENTION, this::windowsThere),
+                new KilledChangelog(sessions, Keys.SESSION, RETENTION, this::sessionsThere));
         readLog();
     }
 
     public static void main(String[] arguments) throws IOException {
         KilledHost host = new KilledHost(Path.of(arguments[0]), arguments[1], Integer.parseInt(arguments[2]));
-        host.restore();
         System.out.println("from " + host.input);
-        if (Integer.parseInt(arguments[3]) > 0) {
-            host.run();
-        }
-        host.words.close();
-        host.windows.close();
+        host.restore();
+        host.run(Integer.parseInt(arguments[3]));
+        host.close();
     }
 
-    /** Each line is a record, {@code w KEY VALUE} or {@code t KEY TIME VALUE}, or the end of a transaction, {@code c INPUT}. */
+    /** Each line is a record, {@code STORE KEY VALUE}, or the end of a transaction, {@code c INPUT TIME}. */
     private void readLog() throws IOException {
         String all = Files.exists(log) ? Files.readString(log) : "";
         String begun = all.substring(0, all.lastIndexOf('\n') + 1);
@@ -79,112 +89,134 @@ public final class KilledHost {
         Files.writeString(log, ended);
         for (String line : ended.lines().toList()) {
             String[] parts = line.split(" ");
-            switch (parts[0]) {
-                case "w" -> wordRecords.add(KeyValue.pair(bytes(parts[1]), bytes(parts[2])));
-                case "t" -> windowRecords.add(KeyValue.pair(
-                        WindowKeySchema.toStoreKeyBinary(key(parts[1]), Long.parseLong(parts[2]), 0).get(), bytes(parts[3])));
-                default -> input = Long.parseLong(parts[1]);
+            if (parts[0].equals("c")) {
+                input = Long.parseLong(parts[1]);
+                time = Long.parseLong(parts[2]);
+            } else {
+                changelogs.forEach(changelog -> changelog.read(parts));
             }
         }
     }
 
     private void restore() {
-        int wordsFrom = offset(words.committedOffset(WORDS));
-        int windowsFrom = offset(windows.committedOffset(WINDOWS));
-        if (isExactlyOnce) {
-            check("before restoring", wordsFrom, windowsFrom);
+        for (KilledChangelog changelog : changelogs) {
+            if (changelog.offset() == null && isExactlyOnce && !wasEmpty) {
+                throw new IllegalStateException(changelog.name() + " has no offset: the host would wipe the whole task");
+            }
         }
-        restore("words", wordRecords, wordsFrom);
-        restore("windows", windowRecords, windowsFrom);
-        check("after restoring", wordRecords.size(), windowRecords.size());
+        for (KilledChangelog changelog : changelogs) {
+            int from = changelog.offset() == null ? 0 : changelog.offset().intValue();
+            if (isExactlyOnce) {
+                changelog.check("before restoring", from);
+            }
+            for (int place = from; place < changelog.size(); place += BATCH) {
+                int end = Math.min(changelog.size(), place + BATCH);
+                changelog.restore(context, place, end);
+                if (place / BATCH % 4 == 1) {
+                    changelog.commit(end);
+                }
+            }
+            changelog.commit(changelog.size());
+            changelog.check("after restoring", changelog.size());
+        }
+        System.out.println(".");
     }
 
-    private static int offset(Long committed) {
-        return committed == null ? 0 : committed.intValue();
-    }
-
-    private void restore(String store, List<KeyValue<byte[], byte[]>> records, int from) {
-        for (int place = from; place < records.size(); place += BATCH) {
-            context.restore(store, records.subList(place, Math.min(records.size(), place + BATCH)));
-        }
-    }
-
-    /** Holds both stores against so many records of their changelogs. */
-    private void check(String when, int wordCount, int windowCount) {
-        Map<String, String> expected = new TreeMap<>();
-        wordRecords.subList(0, wordCount).forEach(record -> expected.put(text(record.key), text(record.value)));
-        Map<String, String> found = new TreeMap<>();
-        try (KeyValueIterator<Bytes, byte[]> all = words.all()) {
-            all.forEachRemaining(entry -> found.put(text(entry.key.get()), text(entry.value)));
-        }
-        same("words " + when, expected, found);
-
-        expected.clear();
-        long latest = -1;
-        for (KeyValue<byte[], byte[]> record : windowRecords.subList(0, windowCount)) {
-            Windowed<Bytes> window = WindowKeySchema.fromStoreBytesKey(record.key, WINDOW);
-            latest = Math.max(latest, window.window().start());
-            expected.put(name(window), text(record.value));
-        }
-        long oldest = latest - RETENTION + 1;
-        expected.keySet().removeIf(name -> Long.parseLong(name.substring(name.indexOf('@') + 1)) < oldest);
-        found.clear();
-        try (KeyValueIterator<Windowed<Bytes>, byte[]> all = windows.all()) {
-            all.forEachRemaining(entry -> found.put(name(entry.key), text(entry.value)));
-        }
-        same("windows " + when, expected, found);
-    }
-
-    private static String name(Windowed<Bytes> window) {
-        return text(window.key().get()) + "@" + window.window().start();
-    }
-
-    private static void same(String what, Map<String, String> expected, Map<String, String> found) {
-        if (!expected.equals(found)) {
-            throw new IllegalStateException(what + ": expected " + expected + ", found " + found);
-        }
-    }
-
-    /** Transactions without end. */
-    private void run() throws IOException {
+    private void run(int transactions) throws IOException {
         Random random = new Random(input);
-        long wordCount = wordRecords.size();
-        long windowCount = windowRecords.size();
-        while (true) {
-            StringBuilder transaction = new StringBuilder();
+        for (int transaction = 0; transaction < transactions; transaction++) {
             int records = 1 + random.nextInt(50);
+            int jumps = random.nextInt(4) == 0 ? random.nextInt(records) : -1;
             for (int index = 0; index < records; index++) {
-                count(transaction, input);
+                long before = time;
+                time += 20;
+                count(input, time);
+                if (index == jumps) {
+                    time += JUMP;
+                    count(input, time);
+                    count(input + 1, before);
+                }
                 input += 1;
             }
-            wordCount += records;
-            windowCount += records;
+            StringBuilder lines = new StringBuilder();
+            changelogs.forEach(changelog -> changelog.write(lines));
             // The records of one that was killed here are there, and it has no end.
-            append(transaction.toString());
-            append("c " + input + "\n");
-            words.commit(Map.of(WORDS, wordCount));
-            windows.commit(Map.of(WINDOWS, windowCount));
+            append(lines.toString());
+            append("c " + input + " " + time + "\n");
+            changelogs.forEach(KilledChangelog::end);
+            if (!isExactlyOnce) {
+                changelogs.forEach(changelog -> changelog.commit(changelog.size()));
+            }
             System.out.println(".");
         }
     }
 
-    private void count(StringBuilder transaction, long record) {
-        String word = "word" + record * 31 % 97;
-        String count = next(words.get(key(word)));
-        words.put(key(word), bytes(count));
-        transaction.append("w ").append(word).append(' ').append(count).append('\n');
-
-        long begin = record * 20 / WINDOW * WINDOW;
-        String inWindow = next(windows.fetch(key(word), begin));
-        windows.put(key(word), bytes(inWindow), begin);
-        transaction.append("t ").append(word).append(' ').append(begin).append(' ').append(inWindow).append('\n');
+    private void close() {
+        changelogs.forEach(changelog -> changelog.commit(changelog.size()));
+        words.close();
+        windows.close();
+        sessions.close();
     }
 
-    private static String next(byte[] count) {
-        return Long.toString(count == null ? 1 : Long.parseLong(text(count)) + 1);
+    private void count(long record, long time) {
+        Bytes word = key("word" + record * 31 % 97);
+        byte[] count = next(words.get(word));
+        words.put(word, count);
+        changelogs.get(0).add(word.get(), count);
+
+        long begin = time / WINDOW * WINDOW;
+        byte[] inWindow = next(windows.fetch(word, begin));
+        windows.put(word, inWindow, begin);
+        changelogs.get(1).add(WindowKeySchema.toStoreKeyBinary(word, begin, 0).get(), inWindow);
+
+        long[] span = {time, time};
+        byte[][] inSession = {next(null)};
+        try (KeyValueIterator<Windowed<Bytes>, byte[]> near = sessions.findSessions(word, time - GAP, time + GAP)) {
+            near.forEachRemaining(session -> {
+                span[0] = Math.min(span[0], session.key.window().start());
+                span[1] = Math.max(span[1], session.key.window().end());
+                inSession[0] = bytes(Long.toString(Long.parseLong(text(inSession[0])) + Long.parseLong(text(session.value))));
+                put(session.key, null);
+            });
+        }
+        put(new Windowed<>(word, new SessionWindow(span[0], span[1])), inSession[0]);
+    }
+
+    private void put(Windowed<Bytes> session, byte[] value) {
+        sessions.put(session, value);
+        changelogs.get(2).add(SessionKeySchema.toBinary(session).get(), value);
+    }
+
+    private static byte[] next(byte[] count) {
+        return bytes(Long.toString(count == null ? 1 : Long.parseLong(text(count)) + 1));
     }
 
     private void append(String text) throws IOException {
         Files.writeString(log, text, StandardCharsets.UTF_8, StandardOpenOption.CREATE, StandardOpenOption.APPEND);
+    }
+
+    private List<KeyValue<byte[], byte[]>> wordsThere() {
+        List<KeyValue<byte[], byte[]>> there = new ArrayList<>();
+        try (KeyValueIterator<Bytes, byte[]> all = words.all()) {
+            all.forEachRemaining(entry -> there.add(KeyValue.pair(entry.key.get(), entry.value)));
+        }
+        return there;
+    }
+
+    private List<KeyValue<byte[], byte[]>> windowsThere() {
+        List<KeyValue<byte[], byte[]>> there = new ArrayList<>();
+        try (KeyValueIterator<Windowed<Bytes>, byte[]> all = windows.all()) {
+            all.forEachRemaining(entry -> there.add(KeyValue.pair(
+                    WindowKeySchema.toStoreKeyBinary(entry.key.key(), entry.key.window().start(), 0).get(), entry.value)));
+        }
+        return there;
+    }
+
+    private List<KeyValue<byte[], byte[]>> sessionsThere() {
+        List<KeyValue<byte[], byte[]>> there = new ArrayList<>();
+        try (KeyValueIterator<Windowed<Bytes>, byte[]> all = sessions.findSessions(null, null, 0, Long.MAX_VALUE)) {
+            all.forEachRemaining(entry -> there.add(KeyValue.pair(SessionKeySchema.toBinary(entry.key).get(), entry.value)));
+        }
+        return there;
     }
 }

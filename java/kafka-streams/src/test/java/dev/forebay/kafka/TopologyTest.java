@@ -4,6 +4,8 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.io.IOException;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.time.Instant;
@@ -15,6 +17,7 @@ import java.util.Random;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.common.serialization.StringDeserializer;
 import org.apache.kafka.common.serialization.StringSerializer;
+import org.apache.kafka.streams.DriverTask;
 import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.StreamsConfig;
@@ -46,20 +49,22 @@ import org.apache.kafka.streams.state.BuiltInDslStoreSuppliers.RocksDBDslStoreSu
 import org.apache.kafka.streams.state.KeyValueIterator;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.ValueSource;
+import org.junit.jupiter.params.provider.CsvSource;
 
 /** A topology of all that the DSL keeps: what comes out of it, and what queries tell, is the same with the built-in stores. */
 class TopologyTest {
     private static final Duration WINDOW = Duration.ofSeconds(10);
+    private static final int RECORDS = 250;
+    private static final int PARTS = 2;
 
     @TempDir
     Path dir;
 
     @ParameterizedTest
-    @ValueSource(strings = {"DEFAULT", "HEADERS"})
-    void allThatComesOutIsTheSame(String format) {
-        List<String> expected = run(RocksDBDslStoreSuppliers.class, format);
-        List<String> found = run(ForebayDslStoreSuppliers.class, format);
+    @CsvSource({"DEFAULT,at_least_once", "HEADERS,at_least_once", "DEFAULT,exactly_once_v2", "HEADERS,exactly_once_v2"})
+    void allThatComesOutIsTheSame(String format, String guarantee) throws IOException {
+        List<String> expected = run(RocksDBDslStoreSuppliers.class, format, guarantee);
+        List<String> found = run(ForebayDslStoreSuppliers.class, format, guarantee);
         assertTrue(expected.size() > 1000, "only " + expected.size());
         for (int index = 0; index < Math.min(expected.size(), found.size()); index++) {
             assertEquals(expected.get(index), found.get(index), "of number " + index);
@@ -100,11 +105,12 @@ class TopologyTest {
                 .to("out", Produced.with(Serdes.String(), Serdes.String()));
     }
 
-    private List<String> run(Class<?> suppliers, String format) {
+    /** In parts: behind each all is closed, and opened again with what is on disk. The driver restores nothing. */
+    private List<String> run(Class<?> suppliers, String format, String guarantee) throws IOException {
         Properties properties = new Properties();
         properties.put(StreamsConfig.APPLICATION_ID_CONFIG, "application");
         properties.put(StreamsConfig.BOOTSTRAP_SERVERS_CONFIG, "localhost:9092");
-        properties.put(StreamsConfig.STATE_DIR_CONFIG, dir.resolve(suppliers.getSimpleName()).toString());
+        properties.put(StreamsConfig.PROCESSING_GUARANTEE_CONFIG, guarantee);
         properties.put(StreamsConfig.DEFAULT_KEY_SERDE_CLASS_CONFIG, Serdes.StringSerde.class);
         properties.put(StreamsConfig.DEFAULT_VALUE_SERDE_CLASS_CONFIG, Serdes.StringSerde.class);
         properties.put(StreamsConfig.DSL_STORE_SUPPLIERS_CLASS_CONFIG, suppliers);
@@ -112,27 +118,44 @@ class TopologyTest {
         properties.put(StreamsConfig.InternalConfig.EMIT_INTERVAL_MS_KSTREAMS_WINDOWED_AGGREGATION, 0);
         properties.put(Settings.MEMORY_BYTES, 32 << 20);
         List<String> out = new ArrayList<>();
-        try (TopologyTestDriver driver = new TopologyTestDriver(topology(), properties, Instant.EPOCH)) {
-            List<TestInputTopic<String, String>> topics = List.of(
-                    driver.createInputTopic("words", new StringSerializer(), new StringSerializer()),
-                    driver.createInputTopic("others", new StringSerializer(), new StringSerializer()));
-            Random random = new Random(11);
-            for (int record = 0; record < 250; record++) {
-                // Some are late, some too late; now and then there is a pause.
-                long time = Math.max(0, record * 700L - random.nextInt(random.nextInt(10) == 0 ? 60_000 : 3_000));
-                String value = random.nextInt(10) == 0 ? null : "v" + random.nextInt(50);
-                topics.get(random.nextInt(2)).pipeInput("k" + random.nextInt(7), value, time);
-            }
-            driver.createOutputTopic("out", new StringDeserializer(), new StringDeserializer())
-                    .readRecordsToList()
-                    .forEach(record -> out.add(record.timestamp() + " " + record.key() + " " + record.value() + " " + record.headers()));
-            ask(driver, out);
-            // The built-in stores with headers answer none of these.
-            if (!format.equals("HEADERS")) {
-                query(driver, out);
+        Random random = new Random(11);
+        for (int part = 0; part < PARTS; part++) {
+            Path here = dir.resolve(suppliers.getSimpleName() + part);
+            properties.put(StreamsConfig.STATE_DIR_CONFIG, here.toString());
+            try (TopologyTestDriver driver = new TopologyTestDriver(topology(), properties, Instant.EPOCH)) {
+                pipe(driver, random, RECORDS * part / PARTS, RECORDS * (part + 1) / PARTS, out);
+                ask(driver, out);
+                // The built-in stores with headers answer none of these.
+                if (!format.equals("HEADERS")) {
+                    query(driver, out);
+                }
+                if (part + 1 < PARTS) {
+                    DriverTask.close(driver);
+                    // The driver removes what it finds in its folder.
+                    Files.move(here, dir.resolve(suppliers.getSimpleName() + (part + 1)));
+                }
             }
         }
         return out;
+    }
+
+    private static void pipe(TopologyTestDriver driver, Random random, int from, int to, List<String> out) {
+        List<TestInputTopic<String, String>> topics = List.of(
+                driver.createInputTopic("words", new StringSerializer(), new StringSerializer()),
+                driver.createInputTopic("others", new StringSerializer(), new StringSerializer()));
+        // The built-in stores do not know how late it is when they are opened.
+        for (TestInputTopic<String, String> topic : topics) {
+            topic.pipeInput("k0", "v0", from * 700L);
+        }
+        for (int record = from; record < to; record++) {
+            // Some are late, some too late; now and then there is a pause.
+            long time = Math.max(0, record * 700L - random.nextInt(random.nextInt(10) == 0 ? 60_000 : 3_000));
+            String value = random.nextInt(10) == 0 ? null : "v" + random.nextInt(50);
+            topics.get(random.nextInt(2)).pipeInput("k" + random.nextInt(7), value, time);
+        }
+        driver.createOutputTopic("out", new StringDeserializer(), new StringDeserializer())
+                .readRecordsToList()
+                .forEach(record -> out.add(record.timestamp() + " " + record.key() + " " + record.value() + " " + record.headers()));
     }
 
     /** What stores tell. */

@@ -3,7 +3,6 @@ package dev.forebay.spark;
 import java.util.Iterator;
 import java.util.List;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
-import org.apache.spark.sql.execution.streaming.state.StateStoreChangelogReader;
 import org.apache.spark.util.NextIterator;
 import scala.Enumeration;
 import scala.Tuple3;
@@ -17,7 +16,7 @@ final class Changes extends NextIterator<Tuple4<Enumeration.Value, UnsafeRow, Un
     private final Coder coder;
     /** The family's number, or null where there is one family. */
     private final Short family;
-    private StateStoreChangelogReader reader;
+    private RemoteFiles.ChangelogReader reader;
     private long version;
 
     Changes(RemoteFiles remote, Naming naming, List<Naming.Version> versions, Coder coder, Short family) {
@@ -32,7 +31,7 @@ final class Changes extends NextIterator<Tuple4<Enumeration.Value, UnsafeRow, Un
     public Tuple4<Enumeration.Value, UnsafeRow, UnsafeRow, Object> getNext() {
         while (true) {
             if (reader != null && !reader.hasNext()) {
-                reader.closeIfNeeded();
+                reader.close();
                 reader = null;
             }
             if (reader == null) {
@@ -46,7 +45,7 @@ final class Changes extends NextIterator<Tuple4<Enumeration.Value, UnsafeRow, Un
                 continue;
             }
             Tuple3<Enumeration.Value, byte[], byte[]> record = reader.next();
-            if (family == null || Family.idOf(record._2()) == family) {
+            if (Attempt.of(record).isEmpty() && (family == null || Family.idOf(record._2()) == family)) {
                 byte[] key = family == null ? record._2() : Family.keyOf(record._2());
                 UnsafeRow value = record._3() == null ? null : coder.values().decodeValue(record._3());
                 return new Tuple4<>(record._1(), coder.keys().decodeKey(key), value, version - 1);
@@ -57,7 +56,7 @@ final class Changes extends NextIterator<Tuple4<Enumeration.Value, UnsafeRow, Un
     @Override
     public void close() {
         if (reader != null) {
-            reader.closeIfNeeded();
+            reader.close();
         }
     }
 }

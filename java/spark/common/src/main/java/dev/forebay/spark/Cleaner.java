@@ -9,6 +9,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.Set;
+import java.util.function.LongSupplier;
 import org.apache.hadoop.fs.FileStatus;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -23,21 +24,27 @@ import org.slf4j.LoggerFactory;
 final class Cleaner {
     private static final Logger LOG = LoggerFactory.getLogger(Cleaner.class);
 
+    /** Files that are being written begin so. Some file systems tell when that began, and not when it ended. */
+    private static final String UNFINISHED = ".";
+    private static final long UNFINISHED_GRACE_MILLISECONDS = 24L * 60 * 60 * 1000;
+
     private final RemoteFiles remote;
     private final Naming naming;
     private final Snapshots snapshots;
     private final long graceMilliseconds;
+    private final LongSupplier clock;
     private final Map<Naming.Version, Manifest> manifests = new HashMap<>();
     /** Files that no snapshot names, and since when. */
     private final Map<String, Long> unnamed = new HashMap<>();
     private long versionMin = 1;
     private boolean hasDeleted = true;
 
-    Cleaner(RemoteFiles remote, Naming naming, Snapshots snapshots, long graceMilliseconds) {
-        this.remote = remote;
-        this.naming = naming;
+    Cleaner(Plan plan, Snapshots snapshots) {
+        this.remote = plan.remote();
+        this.naming = plan.naming();
         this.snapshots = snapshots;
-        this.graceMilliseconds = graceMilliseconds;
+        this.graceMilliseconds = plan.settings().graceMilliseconds();
+        this.clock = plan.clock();
     }
 
     /**
@@ -54,7 +61,7 @@ final class Cleaner {
             deleteVersions(kept, deletedMax);
         }
         if (hasDeleted || !unnamed.isEmpty()) {
-            deleteFiles(System.currentTimeMillis());
+            deleteFiles(clock.getAsLong());
         }
     }
 
@@ -62,19 +69,21 @@ final class Cleaner {
         if (!remote.exists(naming.root())) {
             return;
         }
-        List<Naming.Version> there = new ArrayList<>();
+        Map<Naming.Version, Long> snapshotTimes = new HashMap<>();
         List<Naming.Version> changelogs = new ArrayList<>();
         for (FileStatus status : remote.list(naming.root())) {
-            Naming.version(status.getPath(), Naming.SNAPSHOT).ifPresent(there::add);
+            Naming.version(status.getPath(), Naming.SNAPSHOT)
+                    .ifPresent(version -> snapshotTimes.put(version, status.getModificationTime()));
             Naming.version(status.getPath(), Naming.CHANGELOG).ifPresent(changelogs::add);
         }
+        Set<Naming.Version> there = snapshotTimes.keySet();
         if (there.isEmpty()) {
             return;
         }
         manifests.keySet().retainAll(there);
         long newest = there.stream().mapToLong(Naming.Version::number).max().getAsLong();
         long oldest = there.stream().mapToLong(Naming.Version::number).min().getAsLong();
-        OptionalLong floor = floor(there, newest - kept + 1);
+        OptionalLong floor = floor(snapshotTimes, newest - kept + 1);
         if (floor.isEmpty()) {
             return;
         }
@@ -94,17 +103,15 @@ final class Cleaner {
         versionMin = keptFrom;
     }
 
-    /** The oldest snapshot that a kept version is restored from. */
-    private OptionalLong floor(List<Naming.Version> there, long limit) throws IOException {
-        boolean hasIds = there.stream().anyMatch(version -> version.id().isPresent());
-        if (!hasIds) {
-            return there.stream().mapToLong(Naming.Version::number).filter(number -> number <= limit).max();
-        }
-        // Attempts that were given up left snapshots, too. Each kept one is followed back in its own history.
+    /**
+     * The oldest snapshot that a kept version is restored from. Attempts that were given up left snapshots, too: each kept one
+     * is followed back in its own history.
+     */
+    private OptionalLong floor(Map<Naming.Version, Long> there, long limit) throws IOException {
         OptionalLong floor = OptionalLong.empty();
-        for (Naming.Version version : there) {
+        for (Naming.Version version : there.keySet()) {
             if (version.number() >= limit) {
-                Optional<Naming.Version> root = back(version, limit, new HashSet<>(there));
+                Optional<Naming.Version> root = back(version, limit, there);
                 if (root.isEmpty()) {
                     return OptionalLong.empty();
                 }
@@ -115,17 +122,17 @@ final class Cleaner {
         return floor;
     }
 
-    private Optional<Naming.Version> back(Naming.Version from, long limit, Set<Naming.Version> there) throws IOException {
+    private Optional<Naming.Version> back(Naming.Version from, long limit, Map<Naming.Version, Long> there) throws IOException {
         Naming.Version at = from;
         while (at.number() > limit) {
-            String base = manifest(at).base();
+            String base = manifest(at, there.get(at)).base();
             if (base.isEmpty()) {
                 // Nothing before it is needed, and nothing before it is known to be in the way.
                 return Optional.empty();
             }
             Optional<Naming.Version> before =
                     Naming.version(new org.apache.hadoop.fs.Path(naming.root(), base + Naming.SNAPSHOT), Naming.SNAPSHOT);
-            if (before.isEmpty() || !there.contains(before.get()) || before.get().number() >= at.number()) {
+            if (before.isEmpty() || !there.containsKey(before.get()) || before.get().number() >= at.number()) {
                 return Optional.empty();
             }
             at = before.get();
@@ -133,11 +140,14 @@ final class Cleaner {
         return Optional.of(at);
     }
 
-    private Manifest manifest(Naming.Version version) throws IOException {
+    /** A young one may be written anew yet, once its writer sees that files of it were deleted. */
+    private Manifest manifest(Naming.Version version, long modified) throws IOException {
         Manifest known = manifests.get(version);
         if (known == null) {
             known = snapshots.read(version);
-            manifests.put(version, known);
+            if (clock.getAsLong() - modified >= graceMilliseconds) {
+                manifests.put(version, known);
+            }
         }
         return known;
     }
@@ -148,28 +158,44 @@ final class Cleaner {
         }
         // Files first: what a manifest names that comes meanwhile is then not among them, or is named.
         List<FileStatus> files = remote.list(naming.files());
+        Set<Naming.Version> seen = new HashSet<>();
         Set<String> named = new HashSet<>();
-        for (FileStatus status : remote.list(naming.root())) {
-            Optional<Naming.Version> version = Naming.version(status.getPath(), Naming.SNAPSHOT);
-            if (version.isPresent()) {
-                // It may have been written anew in checkpoint format 1.
-                named.addAll((version.get().id().isPresent() ? manifest(version.get()) : snapshots.read(version.get())).contents());
-            }
-        }
+        nameFiles(seen, named);
         unnamed.keySet().retainAll(files.stream().map(status -> status.getPath().getName()).toList());
         unnamed.keySet().removeAll(named);
-        for (FileStatus status : files) {
+        List<FileStatus> old = files.stream().filter(status -> !named.contains(status.getPath().getName()))
+                .filter(status -> isOld(status, unnamed.computeIfAbsent(status.getPath().getName(), first -> now), now)).toList();
+        if (!old.isEmpty()) {
+            // Reading manifests takes its time, in which others may have come.
+            nameFiles(seen, named);
+        }
+        for (FileStatus status : old) {
             String name = status.getPath().getName();
-            if (named.contains(name)) {
-                continue;
-            }
-            long since = unnamed.computeIfAbsent(name, first -> now);
-            if (now - since >= graceMilliseconds && now - status.getModificationTime() >= graceMilliseconds) {
+            // It may have been written anew by somebody who is about to name it.
+            Optional<FileStatus> latest = remote.status(status.getPath());
+            if (!named.contains(name) && latest.isPresent() && isOld(latest.get(), unnamed.get(name), now)) {
                 remote.delete(status.getPath());
                 unnamed.remove(name);
                 LOG.debug("Deleted the file {}, which no snapshot names", status.getPath());
             }
         }
         hasDeleted = false;
+    }
+
+    /** Adds the files of snapshots that were not seen yet. */
+    private void nameFiles(Set<Naming.Version> seen, Set<String> named) throws IOException {
+        for (FileStatus status : remote.list(naming.root())) {
+            Optional<Naming.Version> version = Naming.version(status.getPath(), Naming.SNAPSHOT);
+            if (version.isPresent() && seen.add(version.get())) {
+                named.addAll(manifest(version.get(), status.getModificationTime()).contents());
+            }
+        }
+    }
+
+    private boolean isOld(FileStatus file, long since, long now) {
+        long grace = file.getPath().getName().startsWith(UNFINISHED)
+                ? Math.max(graceMilliseconds, UNFINISHED_GRACE_MILLISECONDS)
+                : graceMilliseconds;
+        return now - since >= grace && now - file.getModificationTime() >= grace;
     }
 }

@@ -30,7 +30,7 @@ record Coder(RocksDBKeyStateEncoder keys, RocksDBValueStateEncoder values, Famil
                 context.encoding(), cached, spec, valueSchema, context.schemas(), Option.apply(family));
         RocksDBKeyStateEncoder keys = RocksDBStateEncoder.getKeyEncoder(data, spec, context.hasFamilies());
         Family.Order order = spec instanceof NoPrefixKeyStateEncoderSpec ? Family.Order.HASH : Family.Order.KEY;
-        return new Coder(keys, ValueEncoder.of(data, valueSchema, isList), order,
+        return new Coder(keys, Encoders.ofValues(data, valueSchema, isList), order,
                 isList ? Family.Values.LIST : Family.Values.ONE);
     }
 

@@ -38,7 +38,8 @@ final class Content {
     /** A name that stands in a manifest, which must not lead out of a directory. */
     static String plainName(String name, Path manifest) throws IOException {
         if (name.isEmpty() || name.startsWith("/") || name.contains("\\") || name.contains("..")) {
-            throw new IOException("the snapshot " + manifest + " names a file '" + name + "', which is not a file's name");
+            throw new Manifest.Damaged(
+                    "the snapshot " + manifest + " names a file '" + name + "', which is not a file's name", null);
         }
         return name;
     }

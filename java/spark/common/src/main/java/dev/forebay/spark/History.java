@@ -2,13 +2,14 @@ package dev.forebay.spark;
 
 import java.util.ArrayList;
 import java.util.Comparator;
+import java.util.Iterator;
 import java.util.List;
 import java.util.Optional;
-import java.util.function.LongPredicate;
-import org.apache.hadoop.fs.FileStatus;
+import java.util.Set;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.apache.spark.sql.errors.QueryExecutionErrors;
 import org.apache.spark.sql.execution.streaming.state.LineageItem;
-import org.apache.spark.sql.execution.streaming.state.StateStoreChangelogReader;
 
 /** Reads where checkpoints are how a version can be made: of which snapshot, and of which changelogs. */
 final class History {
@@ -34,36 +35,53 @@ final class History {
     }
 
     /** All snapshots that are there. */
-    List<Naming.Version> snapshots() {
-        return versions(Naming.SNAPSHOT, number -> true);
-    }
-
-    private List<Naming.Version> versions(String kind, LongPredicate isWanted) {
-        List<Naming.Version> found = new ArrayList<>();
-        if (remote.exists(naming.root())) {
-            for (FileStatus status : remote.list(naming.root())) {
-                Naming.version(status.getPath(), kind).filter(version -> isWanted.test(version.number())).ifPresent(found::add);
-            }
+    private Set<Naming.Version> snapshots() {
+        if (!remote.exists(naming.root())) {
+            return Set.of();
         }
-        return found;
+        return remote.list(naming.root()).stream().map(status -> Naming.version(status.getPath(), Naming.SNAPSHOT))
+                .flatMap(Optional::stream).collect(Collectors.toSet());
     }
 
-    /** The newest version that is there, or 0. */
-    long newest() {
-        long changelog = versions(Naming.CHANGELOG, number -> true).stream().mapToLong(Naming.Version::number).max().orElse(0);
-        return Math.max(changelog, snapshots().stream().mapToLong(Naming.Version::number).max().orElse(0));
+    /** Who made a version without an id, where its changelog tells. */
+    Optional<Attempt> attempt(long number) {
+        try (RemoteFiles.ChangelogReader reader =
+                remote.changelogReader(naming.changelog(new Naming.Version(number, Optional.empty())))) {
+            return reader.hasNext() ? Attempt.of(reader.next()) : Optional.empty();
+        }
     }
 
-    /** Ways to a version without ids, the shortest first. */
-    List<Way> ways(long number, List<Naming.Version> snapshots) {
-        List<Way> ways = new ArrayList<>();
-        snapshots.stream()
-                .filter(snapshot -> snapshot.id().isEmpty() && snapshot.number() <= number && snapshot.number() > 0)
-                .sorted(Comparator.comparingLong(Naming.Version::number).reversed())
-                .forEach(snapshot -> ways.add(
-                        new Way(Optional.of(snapshot), plain(snapshot.number(), number), List.of())));
-        ways.add(new Way(Optional.empty(), plain(0, number), List.of()));
-        return ways;
+    /** Ways to a version without ids, the shortest first. Each is made as it is asked for. */
+    Iterator<Way> ways(long number) {
+        Set<Naming.Version> there = snapshots();
+        List<Long> newestFirst = there.stream().map(Naming.Version::number)
+                .filter(begin -> begin > 0 && begin <= number).distinct().sorted(Comparator.reverseOrder()).toList();
+        Stream<Way> found = newestFirst.stream()
+                .flatMap(begin -> snapshot(begin, number).filter(there::contains).stream())
+                .map(snapshot -> new Way(Optional.of(snapshot), plain(snapshot.number(), number), List.of()));
+        Way whole = new Way(Optional.empty(), plain(0, number), List.of());
+        return Stream.concat(found, Stream.of(whole)).iterator();
+    }
+
+    /**
+     * The snapshot of a version without an id from which another one goes on. Others of its number are of attempts that
+     * nothing came of.
+     */
+    Optional<Naming.Version> snapshot(long number, long last) {
+        Optional<String> made =
+                number < last ? attempt(number + 1).map(Attempt::base) : attempt(number).map(Attempt::id);
+        return made.map(id -> new Naming.Version(number, Optional.of(id)));
+    }
+
+    /** From the very snapshot of a version to another version. */
+    Way way(Naming.Version snapshot, Naming.Version last) {
+        if (last.id().isPresent() && last.number() > snapshot.number()) {
+            List<LineageItem> items = lineage(snapshot.number() + 1, new LineageItem(last.number(), last.id().get()));
+            return new Way(Optional.of(snapshot), items.stream().map(Lineage::version).toList(), items);
+        }
+        Naming.Version named =
+                snapshot.id().isPresent() ? snapshot : snapshot(snapshot.number(), last.number()).orElse(snapshot);
+        return new Way(Optional.of(named), plain(snapshot.number(), last.number()), List.of());
     }
 
     private static List<Naming.Version> plain(long after, long last) {
@@ -74,18 +92,20 @@ final class History {
         return versions;
     }
 
-    /** Ways to a version with an id, the shortest first. */
-    List<Way> ways(LineageItem last) {
+    /** Ways to a version with an id, the shortest first. Its changelog is read once the first one has failed. */
+    Iterator<Way> ways(LineageItem last) {
         Naming.Version version = Lineage.version(last);
-        List<Way> ways = new ArrayList<>();
-        if (remote.exists(naming.snapshot(version))) {
-            ways.add(new Way(Optional.of(version), List.of(), List.of(last)));
-            if (!remote.exists(naming.changelog(version))) {
-                return ways;
-            }
+        if (!remote.exists(naming.snapshot(version))) {
+            return longer(last).iterator();
         }
+        Way own = new Way(Optional.of(version), List.of(), List.of(last));
+        return Stream.concat(Stream.of(own), Stream.of(last).flatMap(item -> longer(item).stream())).iterator();
+    }
+
+    private List<Way> longer(LineageItem last) {
         List<LineageItem> lineage = lineage(last);
-        List<Naming.Version> snapshots = snapshots();
+        Set<Naming.Version> snapshots = snapshots();
+        List<Way> ways = new ArrayList<>();
         for (LineageItem item : lineage.stream().sorted(Comparator.comparingLong(LineageItem::version).reversed()).toList()) {
             if (item.version() < last.version() && snapshots.contains(Lineage.version(item))) {
                 ways.add(way(Optional.of(Lineage.version(item)), lineage));
@@ -117,11 +137,8 @@ final class History {
     }
 
     private List<LineageItem> read(LineageItem item) {
-        StateStoreChangelogReader reader = remote.changelogReader(naming.changelog(Lineage.version(item)));
-        try {
-            return List.of(reader.lineage());
-        } finally {
-            reader.closeIfNeeded();
+        try (RemoteFiles.ChangelogReader reader = remote.changelogReader(naming.changelog(Lineage.version(item)))) {
+            return reader.lineage();
         }
     }
 

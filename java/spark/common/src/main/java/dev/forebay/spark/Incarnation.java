@@ -13,7 +13,7 @@ final class Incarnation {
     private final Map<String, Manifest.Shared> contents = new ConcurrentHashMap<>();
     private volatile Optional<Naming.Version> base = Optional.empty();
 
-    /** The newest snapshot with other stores' eyes: what is uploaded next shares files with it. */
+    /** The newest snapshot that is where others see it: what is uploaded next shares files with it. */
     Optional<Naming.Version> base() {
         return base;
     }

@@ -1,10 +1,12 @@
 package dev.forebay.spark;
 
+import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.DataInputStream;
 import java.io.DataOutputStream;
+import java.io.EOFException;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.OutputStream;
@@ -17,8 +19,8 @@ import java.util.List;
 import org.apache.hadoop.fs.Path;
 
 /**
- * What a snapshot is made of, and which snapshot it is based on: the one before it in the same history, or none. Files of the database are named by their content and shared by snapshots; small ones that
- * each snapshot has anew stand in here.
+ * What a snapshot is made of, and which snapshot it is based on: the one before it in the same history, or none. Files of
+ * the database are named by their content and shared by snapshots; small ones that each snapshot has anew stand in here.
  *
  * <p>In bytes: {@code FBSS}, a format number, the length of a JSON object and the object, the small files one after the
  * other, and the SHA-256 of all that.
@@ -35,6 +37,15 @@ record Manifest(
     private static final int FORMAT = 1;
     private static final int LENGTH_MAX = 1 << 30;
     private static final ObjectMapper JSON = new ObjectMapper();
+
+    /** It, or a file that it names, is not what was written. */
+    static final class Damaged extends IOException {
+        private static final long serialVersionUID = 1;
+
+        Damaged(String text, Throwable cause) {
+            super(text, cause);
+        }
+    }
 
     /** A file of the database, and the name that its content has. */
     record Shared(String name, long bytes, Long digest, String content) {}
@@ -77,6 +88,14 @@ record Manifest(
 
     /** Reads one, or throws with the file's name. */
     static Manifest read(InputStream in, Path path) throws IOException {
+        try {
+            return parsed(in, path);
+        } catch (EOFException | JsonProcessingException error) {
+            throw new Damaged("the snapshot " + path + " cannot be read: its bytes are not those that were written", error);
+        }
+    }
+
+    private static Manifest parsed(InputStream in, Path path) throws IOException {
         DigestInputStream digested = new DigestInputStream(in, Content.sha256());
         DataInputStream data = new DataInputStream(digested);
         if (data.readInt() != MAGIC) {
@@ -133,7 +152,7 @@ record Manifest(
     }
 
     private static IOException damaged(Path path, String reason) {
-        return new IOException("the snapshot " + path + " cannot be read: " + reason);
+        return new Damaged("the snapshot " + path + " cannot be read: " + reason, null);
     }
 
     /** The contents that it needs. */

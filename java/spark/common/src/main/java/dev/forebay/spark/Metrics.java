@@ -40,6 +40,8 @@ final class Metrics {
         SNAPSHOT_LOAD_MILLISECONDS(Kind.MILLISECONDS, "LoadFromSnapshotLatencyMs", "load from a snapshot - time taken"),
         REPLAY_MILLISECONDS(Kind.MILLISECONDS, "ReplayChangeLogLatencyMs", "load - time taken to replay changelogs"),
         REPLAYED_FILES(Kind.BYTES, "NumReplayChangelogFiles", "load - number of changelogs replayed"),
+        SNAPSHOTS_PASSED_OVER(Kind.SUM, "NumSnapshotsAutoRepaired",
+                "load - number of snapshots passed over, as they were damaged or not whole"),
         FILE_BYTES(Kind.BYTES, "SstFileSize", "bytes of the local database's files"),
         STALL_MILLISECONDS(Kind.MILLISECONDS, "WriterStallLatencyMs", "write - writer wait time for merges"),
         INTERNAL_KEYS(Kind.BYTES, "NumInternalColFamiliesKeys", "number of keys of internal column families"),
@@ -76,14 +78,14 @@ final class Metrics {
             numbers.put(Name.FILES_COPIED, upload.filesCopied());
             numbers.put(Name.FILES_REUSED, upload.filesReused());
             long internal = database.families().stream().filter(family -> family.shape.internal()).count();
-            numbers.put(Name.INTERNAL_KEYS, database.internalKeys());
+            numbers.put(Name.INTERNAL_KEYS, database.counts().internalKeys());
             numbers.put(Name.INTERNAL_FAMILIES, internal);
             numbers.put(Name.FAMILIES, database.families().size() - internal);
             Map<String, Number> stats = database.stats();
             numbers.put(Name.FILE_BYTES, stats.getOrDefault("disk_bytes", 0).longValue());
-            numbers.put(Name.STALL_MILLISECONDS, (long) (1000 * stats.getOrDefault("stall_seconds", 0).doubleValue()));
+            numbers.put(Name.STALL_MILLISECONDS, database.stallMillisecondsMore(stats));
             long memoryBytes = stats.getOrDefault("memory.total", 0).longValue();
-            return new Told(database.keys(), memoryBytes, numbers, uploads.versionMax());
+            return new Told(database.counts().keys(), memoryBytes, numbers, uploads.versionMax());
         }
 
         scala.collection.immutable.Map<StateStoreCustomMetric, Object> custom() {
@@ -115,6 +117,10 @@ final class Metrics {
 
     void set(Name name, long number) {
         numbers.put(name, number);
+    }
+
+    void add(Name name, long number) {
+        numbers.merge(name, number, Long::sum);
     }
 
     void clear() {

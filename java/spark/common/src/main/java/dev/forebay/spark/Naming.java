@@ -3,7 +3,10 @@ package dev.forebay.spark;
 import java.util.Optional;
 import org.apache.hadoop.fs.Path;
 
-/** How files are named where a store's checkpoints are: by version, and with checkpoint format 2 by their own id, too. */
+/**
+ * How files are named where a store's checkpoints are: changelogs by version, and with checkpoint format 2 by their own id,
+ * too; snapshots by both in either.
+ */
 final class Naming {
     /** Changes of one version, in Spark's format. */
     static final String CHANGELOG = ".changelog";
@@ -12,7 +15,7 @@ final class Naming {
     /** The folder of those files. */
     static final String FILES = "forebay-files";
 
-    /** A version, and the id that its commit has in checkpoint format 2. */
+    /** A version, and whose: the id of a commit, which changelogs have in checkpoint format 2, and snapshots in both. */
     record Version(long number, Optional<String> id) {
         @Override
         public String toString() {
@@ -46,6 +49,9 @@ final class Naming {
         return new Path(files(), content);
     }
 
+    /** More digits than a version has. */
+    private static final int DIGITS_MAX = 18;
+
     /** The version in a file's name, if it is a file of that kind. */
     static Optional<Version> version(Path path, String kind) {
         String name = path.getName();
@@ -55,7 +61,7 @@ final class Naming {
         String stem = name.substring(0, name.length() - kind.length());
         int split = stem.indexOf('_');
         String number = split < 0 ? stem : stem.substring(0, split);
-        if (number.isEmpty() || !number.chars().allMatch(digit -> digit >= '0' && digit <= '9')) {
+        if (number.isEmpty() || number.length() > DIGITS_MAX || !number.chars().allMatch(digit -> digit >= '0' && digit <= '9')) {
             return Optional.empty();
         }
         Optional<String> id = split < 0 ? Optional.empty() : Optional.of(stem.substring(split + 1));

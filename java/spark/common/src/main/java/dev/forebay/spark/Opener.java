@@ -2,30 +2,40 @@ package dev.forebay.spark;
 
 import dev.forebay.ForebayException;
 import dev.forebay.spark.Metrics.Name;
+import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.nio.file.Path;
-import java.util.List;
+import java.util.Optional;
+import org.apache.hadoop.fs.ChecksumException;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /** Makes the local database of a version: of a snapshot and of the changelogs behind it. */
 final class Opener {
-    /** Some error of Spark's on the way, such as that a file is not there. */
-    static final class Cause extends RuntimeException {
+    private static final Logger LOG = LoggerFactory.getLogger(Opener.class);
+
+    /** A snapshot is damaged, or a part of it is not there. Another one may do. */
+    static final class Unusable extends Exception {
         private static final long serialVersionUID = 1;
 
-        Cause(Throwable cause) {
+        Unusable(Throwable cause) {
             super(cause.getMessage(), cause);
         }
     }
 
-    /** A database that is open, and where it is. */
-    record Opened(StateDatabase database, Path directory, Incarnation incarnation) {}
+    /**
+     * A database that is open, and where it is.
+     *
+     * @param attempt who made what is in it; {@link Attempt#UNKNOWN} where nothing tells
+     */
+    record Opened(StateDatabase database, Path directory, Incarnation incarnation, String attempt) {}
 
-    private final VersionedState.Plan plan;
+    private final Plan plan;
     private final Snapshots snapshots;
     private final Metrics loads;
     private long directories;
 
-    Opener(VersionedState.Plan plan, Snapshots snapshots, Metrics loads) {
+    Opener(Plan plan, Snapshots snapshots, Metrics loads) {
         this.plan = plan;
         this.snapshots = snapshots;
         this.loads = loads;
@@ -38,45 +48,80 @@ final class Opener {
     }
 
     /** Opens it; files that an earlier database has left in its directory are taken from there. */
-    Opened open(History.Way way, Path earlier, Incarnation before) throws IOException {
+    Opened open(History.Way way, Path earlier, Incarnation before) throws IOException, Unusable {
         Path directory = directory("database");
         Incarnation incarnation = new Incarnation();
-        Manifest manifest = null;
-        if (way.snapshot().isPresent()) {
-            manifest = snapshots.read(way.snapshot().get());
-            snapshots.download(manifest, directory, earlier == null ? directory : earlier, before);
-            incarnation.rebase(way.snapshot().get(), manifest);
-        }
-        StateDatabase database = new StateDatabase(directory, plan.settings(), plan.pool());
+        StateDatabase database = null;
         try {
-            if (manifest != null) {
-                database.restore(manifest.families(), manifest.idMax(), manifest.keys(), manifest.internalKeys());
-            }
+            database = restore(way, directory, earlier == null ? directory : earlier, before, incarnation);
             database.createDefault(plan.shape().defaultName(), plan.shape().order(), plan.shape().values());
-            replay(database, way.changelogs());
+            String attempt = replay(database, way);
+            return new Opened(database, directory, incarnation, attempt);
         } catch (Throwable error) {
-            database.close();
+            if (database != null) {
+                database.close();
+            }
+            Directories.remove(directory);
             throw error;
         }
-        return new Opened(database, directory, incarnation);
     }
 
-    private void replay(StateDatabase database, List<Naming.Version> changelogs) {
-        long begin = System.currentTimeMillis();
-        database.beginReplay();
-        for (Naming.Version version : changelogs) {
-            try {
-                Replay.into(database, plan.remote().changelogReader(plan.naming().changelog(version)), plan.shape());
-            } catch (ForebayException error) {
-                throw error;
-            } catch (Exception error) {
-                throw new Cause(error);
+    /** What a way begins with. */
+    private StateDatabase restore(History.Way way, Path directory, Path earlier, Incarnation before, Incarnation incarnation)
+            throws IOException, Unusable {
+        if (way.snapshot().isEmpty()) {
+            return new StateDatabase(directory, plan.settings(), plan.pool());
+        }
+        StateDatabase database = null;
+        try {
+            Manifest manifest = snapshots.read(way.snapshot().get());
+            snapshots.download(manifest, directory, earlier, before);
+            incarnation.rebase(way.snapshot().get(), manifest);
+            database = new StateDatabase(directory, plan.settings(), plan.pool());
+            database.restore(manifest.families(), manifest.idMax(), manifest.keys(), manifest.internalKeys());
+            return database;
+        } catch (Throwable error) {
+            if (database != null) {
+                database.close();
+            }
+            if (isDamage(error)) {
+                throw new Unusable(error);
+            }
+            throw error;
+        }
+    }
+
+    /** Whether the snapshot is to blame, and not the way to it, which may be free again soon. */
+    private static boolean isDamage(Throwable error) {
+        for (Throwable at = error; at != null; at = at.getCause()) {
+            if (at instanceof Manifest.Damaged || at instanceof FileNotFoundException || at instanceof ChecksumException
+                    || at instanceof ForebayException.Corruption) {
+                return true;
             }
         }
-        database.endReplay();
-        if (!changelogs.isEmpty()) {
-            loads.set(Name.REPLAY_MILLISECONDS, Math.max(1, System.currentTimeMillis() - begin));
-            loads.set(Name.REPLAYED_FILES, changelogs.size());
+        return false;
+    }
+
+    /** What follows. Every other way has it, too, so an error here is the version's. */
+    private String replay(StateDatabase database, History.Way way) {
+        long begin = System.currentTimeMillis();
+        String attempt = way.snapshot().flatMap(Naming.Version::id).orElse(Attempt.UNKNOWN);
+        database.beginReplay();
+        for (Naming.Version version : way.changelogs()) {
+            var reader = plan.remote().changelogReader(plan.naming().changelog(version));
+            Optional<Attempt> made = Replay.into(database, version, reader, plan.shape());
+            if (made.isPresent() && !made.get().base().equals(attempt) && !attempt.equals(Attempt.UNKNOWN)) {
+                LOG.warn("Version {} of the state in {} was made on another attempt at the version before than that which is"
+                        + " there: a batch was run twice. Where its results may differ from run to run, set"
+                        + " spark.sql.streaming.stateStore.checkpointFormatVersion to 2", version, plan.naming().root());
+            }
+            attempt = version.id().or(() -> made.map(Attempt::id)).orElse(Attempt.UNKNOWN);
         }
+        database.endReplay();
+        if (!way.changelogs().isEmpty()) {
+            loads.set(Name.REPLAY_MILLISECONDS, Math.max(1, System.currentTimeMillis() - begin));
+            loads.set(Name.REPLAYED_FILES, way.changelogs().size());
+        }
+        return attempt;
     }
 }

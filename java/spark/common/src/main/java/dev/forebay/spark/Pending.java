@@ -30,7 +30,9 @@ final class Pending {
 
     private static final class Entry {
         Write write = Write.NONE;
+        /** The value, or operands one behind the other; these have room to grow. */
         byte[] value;
+        int valueBytes;
         /** Whether the table has the key; null is not known. */
         Boolean existed;
     }
@@ -91,7 +93,7 @@ final class Pending {
             case DELETE -> Known.ABSENT;
             case MERGE -> Known.MERGED;
             case PUT -> {
-                found = entry.value;
+                found = exact(entry);
                 yield Known.PRESENT;
             }
         };
@@ -118,24 +120,35 @@ final class Pending {
         switch (entry.write) {
             case NONE -> set(entry, Write.MERGE, operand);
             case DELETE -> set(entry, Write.PUT, operand);
-            case PUT, MERGE -> set(entry, entry.write, joined(entry.value, operand));
+            case PUT, MERGE -> append(entry, operand);
         }
-    }
-
-    private static byte[] joined(byte[] older, byte[] newer) {
-        byte[] out = Arrays.copyOf(older, Math.addExact(older.length + 1, newer.length));
-        out[older.length] = Family.DELIMITER;
-        System.arraycopy(newer, 0, out, older.length + 1, newer.length);
-        return out;
     }
 
     private void set(Entry entry, Write write, byte[] value) {
         if (entry.write == Write.NONE) {
             writes += 1;
         }
-        bytes += (value == null ? 0 : value.length) - (entry.value == null ? 0 : entry.value.length);
+        int valueBytes = value == null ? 0 : value.length;
+        bytes += valueBytes - entry.valueBytes;
         entry.write = write;
         entry.value = value;
+        entry.valueBytes = valueBytes;
+    }
+
+    /** An array without room is the caller's, and stays as it is. */
+    private void append(Entry entry, byte[] operand) {
+        int end = entry.valueBytes + 1 + operand.length;
+        if (end > entry.value.length) {
+            entry.value = Arrays.copyOf(entry.value, Math.max(end, 2 * entry.valueBytes));
+        }
+        entry.value[entry.valueBytes] = Family.DELIMITER;
+        System.arraycopy(operand, 0, entry.value, entry.valueBytes + 1, operand.length);
+        bytes += end - entry.valueBytes;
+        entry.valueBytes = end;
+    }
+
+    private static byte[] exact(Entry entry) {
+        return entry.value.length == entry.valueBytes ? entry.value : Arrays.copyOf(entry.value, entry.valueBytes);
     }
 
     private Entry entry(byte[] key) {
@@ -189,9 +202,9 @@ final class Pending {
         entries.forEach((key, entry) -> {
             switch (entry.write) {
                 case NONE -> { }
-                case PUT -> batch.put(family.table, key.bytes(), entry.value);
+                case PUT -> batch.put(family.table, key.bytes(), exact(entry));
                 case DELETE -> batch.delete(family.table, key.bytes());
-                case MERGE -> batch.merge(family.table, key.bytes(), entry.value);
+                case MERGE -> batch.merge(family.table, key.bytes(), exact(entry));
             }
         });
     }

@@ -69,14 +69,14 @@ abstract class ProviderBase {
         this.remote = SparkFiles.of(naming.root(), storeConf.compressionCodec(), hadoopConf);
         this.stamps = new Stamps(stateStoreId, settings.lockTimeoutMilliseconds(), Minor.REENTRY);
         Coder first = coders.get(DEFAULT_FAMILY);
-        VersionedState.Shape shape =
-                new VersionedState.Shape(DEFAULT_FAMILY, first.order(), first.list(), useColumnFamilies, hasIds);
-        VersionedState.Retention retention = new VersionedState.Retention(storeConf.minDeltasForSnapshot(),
+        Plan.Shape shape =
+                new Plan.Shape(DEFAULT_FAMILY, first.order(), first.list(), useColumnFamilies, hasIds);
+        Plan.Retention retention = new Plan.Retention(storeConf.minDeltasForSnapshot(),
                 storeConf.minVersionsToRetain(), Minor.deletedMax(storeConf), storeConf.minVersionsToDelete());
         String local = "StateStoreId(opId=" + id.operatorId() + ",partId=" + id.partitionId() + ",name=" + id.storeName() + ")";
         this.state = new VersionedState(
-                new VersionedState.Plan(remote, naming, Minor.localDirectory(local), settings,
-                        ExecutorPool.of(settings), shape, retention),
+                new Plan(remote, naming, Minor.localDirectory(local), settings,
+                        ExecutorPool.of(settings), shape, retention, System::currentTimeMillis),
                 version -> Minor.snapshotUploaded(id, runId, conf, version));
     }
 
@@ -131,10 +131,10 @@ abstract class ProviderBase {
     }
 
     /** A store of this version of Spark. */
-    abstract StoreBase makeStore(long version, long stamp, StoreBase.Access access);
+    abstract StoreBase makeStore(long version, long stamp, Access access);
 
     /** Loads a version for a task, which waits until no other one has the store. */
-    final StoreBase open(long version, Option<String> uniqueId, StoreBase.Access access, boolean isEmpty) {
+    final StoreBase open(long version, Option<String> uniqueId, Access access, boolean isEmpty) {
         return loading(() -> {
             if (version < 0) {
                 throw Raise.it(QueryExecutionErrors.unexpectedStateStoreVersion(version));
@@ -146,14 +146,12 @@ abstract class ProviderBase {
         });
     }
 
-    private void load(long version, Option<String> uniqueId, StoreBase.Access access, boolean isEmpty) throws java.io.IOException {
+    private void load(long version, Option<String> uniqueId, Access access, boolean isEmpty) throws java.io.IOException {
         Optional<String> known = hasIds && uniqueId.isDefined() ? Optional.of(uniqueId.get()) : Optional.empty();
-        VersionedState.Access wanted =
-                access == StoreBase.Access.READ ? VersionedState.Access.READ : VersionedState.Access.WRITE;
         if (isEmpty) {
-            state.loadNothing(version, wanted);
+            state.loadNothing(version, access);
         } else {
-            state.load(version, known, wanted);
+            state.load(version, known, access);
         }
     }
 
@@ -164,13 +162,13 @@ abstract class ProviderBase {
                 throw new IllegalArgumentException("a store of version " + store.version() + " of " + store.id()
                         + " cannot go on as version " + version + " of " + id);
             }
-            store.upgrade(() -> load(version, uniqueId, StoreBase.Access.WRITE, false));
+            store.upgrade(() -> load(version, uniqueId, Access.WRITE, false));
             return (StateStore) store;
         });
     }
 
     /** The state of a snapshot, and of changelogs up to another version, for Spark's state data source. */
-    final StoreBase replay(long first, long last, Option<String> firstId, Option<String> lastId, StoreBase.Access access) {
+    final StoreBase replay(long first, long last, Option<String> firstId, Option<String> lastId, Access access) {
         return loading(() -> {
             if (first < 1) {
                 throw Raise.it(QueryExecutionErrors.unexpectedStateStoreVersion(first));
@@ -227,6 +225,8 @@ abstract class ProviderBase {
     private <T> T loading(Loading<T> load) {
         try {
             return load.get();
+        } catch (InterruptedException error) {
+            throw Raise.it(error);
         } catch (OutOfMemoryError error) {
             throw Raise.it(QueryExecutionErrors.notEnoughMemoryToLoadStore(id.toString(), "FOREBAY_STORE_PROVIDER", error));
         } catch (Throwable error) {

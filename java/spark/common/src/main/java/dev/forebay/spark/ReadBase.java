@@ -18,15 +18,12 @@ import scala.collection.Iterator;
 /**
  * A version that a task reads: one that was opened, and is committed, given up or released once. Rows that come in belong
  * to the caller, and are encoded at once.
+ *
+ * <p>Some tasks call from a second thread. Every call has the store's monitor, as has its end: a call that comes too late
+ * is refused, and touches nothing of the next task's.
  */
 abstract class ReadBase {
     private static final Logger LOG = LoggerFactory.getLogger(ReadBase.class);
-
-    /** What a store is opened for. */
-    enum Access {
-        READ,
-        WRITE
-    }
 
     enum State {
         UPDATING,
@@ -136,7 +133,7 @@ abstract class ReadBase {
         return new Place(database().family(name), provider.coder(name));
     }
 
-    public UnsafeRow get(UnsafeRow key, String name) {
+    public synchronized UnsafeRow get(UnsafeRow key, String name) {
         updating("update");
         verify(key != null, "Key cannot be null");
         Place place = place("get", name);
@@ -158,7 +155,7 @@ abstract class ReadBase {
         return true;
     }
 
-    public Iterator<UnsafeRow> valuesIterator(UnsafeRow key, String name) {
+    public synchronized Iterator<UnsafeRow> valuesIterator(UnsafeRow key, String name) {
         updating("update");
         verify(key != null, "Key cannot be null");
         Place place = place("valuesIterator", name);
@@ -170,7 +167,7 @@ abstract class ReadBase {
     }
 
     /** The rows of keys, in their order. */
-    public Iterator<UnsafeRow> multiGet(UnsafeRow[] keys, String name) {
+    public synchronized Iterator<UnsafeRow> multiGet(UnsafeRow[] keys, String name) {
         updating("update");
         Place place = place("multiGet", name);
         List<byte[]> encoded = new ArrayList<>();
@@ -188,7 +185,7 @@ abstract class ReadBase {
         return row == null ? null : row.copy();
     }
 
-    public boolean keyExists(UnsafeRow key, String name) {
+    public synchronized boolean keyExists(UnsafeRow key, String name) {
         updating("update");
         verify(key != null, "Key cannot be null");
         Place place = place("keyExists", name);
@@ -196,14 +193,14 @@ abstract class ReadBase {
         return database().get(place.family(), place.coder().key(key)) != null;
     }
 
-    public StateStoreIterator<UnsafeRowPair> iterator(String name) {
+    public synchronized StateStoreIterator<UnsafeRowPair> iterator(String name) {
         updating("update");
         Place place = place("iterator", name);
         return Rows.of(database(), database().scan(place.family()), place.coder(), Rows.Lists.FIRST,
                 pair -> validate(pair.key(), pair.value()));
     }
 
-    public StateStoreIterator<UnsafeRowPair> iteratorWithMultiValues(String name) {
+    public synchronized StateStoreIterator<UnsafeRowPair> iteratorWithMultiValues(String name) {
         updating("update");
         Place place = place("iteratorWithMultiValues", name);
         return rows(place, database().scan(place.family()), Rows.Lists.EACH);
@@ -217,7 +214,8 @@ abstract class ReadBase {
         return prefixScan(prefix, name, "prefixScanWithMultiValues", Rows.Lists.EACH);
     }
 
-    private StateStoreIterator<UnsafeRowPair> prefixScan(UnsafeRow prefix, String name, String operation, Rows.Lists lists) {
+    private synchronized StateStoreIterator<UnsafeRowPair> prefixScan(
+            UnsafeRow prefix, String name, String operation, Rows.Lists lists) {
         updating("update");
         Place place = place(operation, name);
         require(place.coder().keys().supportPrefixKeyScan(), "Prefix scan requires setting prefix key!");
@@ -235,11 +233,11 @@ abstract class ReadBase {
         return rangeScan(from, to, name, "rangeScanWithMultiValues", Rows.Lists.EACH);
     }
 
-    private StateStoreIterator<UnsafeRowPair> rangeScan(
+    private synchronized StateStoreIterator<UnsafeRowPair> rangeScan(
             Option<UnsafeRow> from, Option<UnsafeRow> to, String name, String operation, Rows.Lists lists) {
         updating("update");
         Place place = place(operation, name);
-        require(place.coder().order() == Family.Order.KEY, "Range scan requires an encoder that supports range scanning!");
+        require(Encoders.mayScanRanges(place.coder().keys()), "Range scan requires an encoder that supports range scanning!");
         return rows(place, range(place, from, to), lists);
     }
 

@@ -1,7 +1,7 @@
 package dev.forebay.spark;
 
+import java.util.Optional;
 import org.apache.spark.sql.execution.streaming.state.RecordType;
-import org.apache.spark.sql.execution.streaming.state.StateStoreChangelogReader;
 import scala.Enumeration;
 import scala.Tuple3;
 
@@ -9,30 +9,44 @@ import scala.Tuple3;
 final class Replay {
     private Replay() {}
 
-    static void into(StateDatabase database, StateStoreChangelogReader reader, VersionedState.Shape shape) {
-        Enumeration.Value put = RecordType.PUT_RECORD();
-        Enumeration.Value delete = RecordType.DELETE_RECORD();
-        try {
-            while (reader.hasNext()) {
-                Tuple3<Enumeration.Value, byte[], byte[]> record = reader.next();
-                byte[] key = shape.hasFamilies() ? Family.keyOf(record._2()) : record._2();
-                Family family = shape.hasFamilies()
-                        ? database.family(Family.idOf(record._2()))
-                        : database.family(shape.defaultName());
-                if (family == null) {
-                    throw new IllegalStateException("a changelog has column family " + Family.idOf(record._2())
-                            + ", which no snapshot before it knows: the snapshot that made it is gone");
-                }
-                if (record._1().equals(put)) {
-                    database.put(family, key, record._3());
-                } else if (record._1().equals(delete)) {
-                    database.delete(family, key);
-                } else {
-                    database.merge(family, key, record._3());
-                }
+    /** Returns who wrote it, where it tells. */
+    static Optional<Attempt> into(
+            StateDatabase database, Naming.Version version, RemoteFiles.ChangelogReader reader, Plan.Shape shape) {
+        try (reader) {
+            if (!reader.hasNext()) {
+                return Optional.empty();
             }
-        } finally {
-            reader.closeIfNeeded();
+            var first = reader.next();
+            Optional<Attempt> attempt = Attempt.of(first);
+            if (attempt.isEmpty()) {
+                apply(database, first, shape);
+            } else if (attempt.get().contents() == Attempt.Contents.NONE) {
+                throw new IllegalStateException("version " + version + " was made of nothing, and its snapshot is"
+                        + " damaged or gone: what stands before it is another state");
+            }
+            while (reader.hasNext()) {
+                apply(database, reader.next(), shape);
+            }
+            return attempt;
+        }
+    }
+
+    private static void apply(
+            StateDatabase database, Tuple3<Enumeration.Value, byte[], byte[]> record, Plan.Shape shape) {
+        byte[] key = shape.hasFamilies() ? Family.keyOf(record._2()) : record._2();
+        Family family = shape.hasFamilies()
+                ? database.family(Family.idOf(record._2()))
+                : database.family(shape.defaultName());
+        if (family == null) {
+            throw new IllegalStateException("a changelog has column family " + Family.idOf(record._2())
+                    + ", which no snapshot before it knows: the snapshot that made it is gone");
+        }
+        if (record._1().equals(RecordType.PUT_RECORD())) {
+            database.put(family, key, record._3());
+        } else if (record._1().equals(RecordType.DELETE_RECORD())) {
+            database.delete(family, key);
+        } else {
+            database.merge(family, key, record._3());
         }
     }
 }

@@ -5,6 +5,8 @@ import java.util.Locale;
 import java.util.Map;
 import org.apache.spark.network.util.JavaUtils;
 import org.apache.spark.sql.execution.streaming.state.StateStoreConf;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 import scala.jdk.javaapi.CollectionConverters;
 
 /** What a query sets, read once when its store is made. Each name begins with {@link #PREFIX}. */
@@ -16,6 +18,7 @@ record Settings(
         long graceMilliseconds,
         String layout,
         String orderedLayout) {
+    private static final Logger LOG = LoggerFactory.getLogger(Settings.class);
     static final String PREFIX = "spark.sql.streaming.stateStore.forebay.";
 
     private static final long MEMORY_BYTES_MIN = 16L << 20;
@@ -25,6 +28,9 @@ record Settings(
         CollectionConverters.asJava(conf.sqlConfs()).forEach((name, text) -> texts.put(name.toLowerCase(Locale.ROOT), text));
         CollectionConverters.asJava(conf.extraOptions())
                 .forEach((name, text) -> texts.put(name.toLowerCase(Locale.ROOT), text));
+        if (Boolean.parseBoolean(texts.get("spark.sql.streaming.statestore.rowchecksum.enabled"))) {
+            LOG.warn("The state store of Forebay does not add checksums to rows: its files have some of their own");
+        }
         long memoryBytes = bytes(texts, "memory", "512m");
         if (memoryBytes < MEMORY_BYTES_MIN) {
             throw wrong("memory", memoryBytes + " bytes", "give the stores of an executor 16m or more");

@@ -23,6 +23,8 @@ import java.util.concurrent.TimeUnit;
 final class Snapshots {
     /** A file that each snapshot has anew stands in the manifest up to this length. */
     private static final long INLINE_BYTES_MAX = 1 << 20;
+    /** How often a snapshot is uploaded of which files were deleted meanwhile. */
+    private static final int UPLOADS_MAX = 3;
 
     /** What an upload took. */
     record Upload(Naming.Version version, long bytesCopied, long filesCopied, long filesReused, long milliseconds) {
@@ -43,17 +45,25 @@ final class Snapshots {
         if (incarnation.base().isPresent() && !remote.exists(naming.snapshot(incarnation.base().get()))) {
             incarnation.forget();
         }
-        Upload upload = uploadOnce(local);
-        // The base may have been written anew by another executor, and what only it named deleted since.
-        if (upload.filesReused() > 0 && !isWhole(local.version())) {
+        Upload upload = Upload.NONE;
+        for (int attempt = 0; attempt < UPLOADS_MAX; attempt++) {
+            Sent sent = uploadOnce(local, upload);
+            upload = sent.upload();
+            // No manifest named its files until now: somebody else may have deleted some.
+            if (isWhole(sent.manifest())) {
+                incarnation.rebase(local.version(), sent.manifest());
+                return upload;
+            }
             remote.delete(naming.snapshot(local.version()));
             incarnation.forget();
-            upload = uploadOnce(local);
         }
-        return upload;
+        throw new IOException("files of the snapshot " + naming.snapshot(local.version()) + " were deleted while it was"
+                + " uploaded, " + UPLOADS_MAX + " times: set " + Settings.PREFIX + "fileGraceMs longer than an upload takes");
     }
 
-    private Upload uploadOnce(LocalSnapshot local) throws IOException {
+    private record Sent(Upload upload, Manifest manifest) {}
+
+    private Sent uploadOnce(LocalSnapshot local, Upload before) throws IOException {
         long begin = System.nanoTime();
         Transfer transfer = new Transfer(local);
         for (CheckpointFile file : local.checkpoint().files()) {
@@ -63,9 +73,10 @@ final class Snapshots {
                 local.incarnation().base().map(Naming.Version::toString).orElse(""), transfer.shared, transfer.inline);
         remote.makeDirectories(naming.root());
         transfer.bytesCopied += write(naming.snapshot(local.version()), manifest::write);
-        local.incarnation().rebase(local.version(), manifest);
         long milliseconds = TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - begin);
-        return new Upload(local.version(), transfer.bytesCopied, transfer.filesCopied + 1, transfer.filesReused, milliseconds);
+        return new Sent(new Upload(local.version(), before.bytesCopied() + transfer.bytesCopied,
+                before.filesCopied() + transfer.filesCopied + 1, transfer.filesReused, before.milliseconds() + milliseconds),
+                manifest);
     }
 
     /** The files of a snapshot on their way. */
@@ -149,10 +160,13 @@ final class Snapshots {
     }
 
     /** Whether all files of a snapshot are there. */
-    private boolean isWhole(Naming.Version version) throws IOException {
+    private boolean isWhole(Manifest manifest) {
+        if (manifest.shared().isEmpty()) {
+            return true;
+        }
         Set<String> there = new HashSet<>();
         remote.list(naming.files()).forEach(status -> there.add(status.getPath().getName()));
-        return there.containsAll(read(version).contents());
+        return there.containsAll(manifest.contents());
     }
 
     Manifest read(Naming.Version version) throws IOException {
@@ -208,7 +222,7 @@ final class Snapshots {
             found = Content.name(in.getMessageDigest());
         }
         if (!found.equals(file.content())) {
-            throw new IOException("the file " + source + " of a snapshot has other bytes than were written to it");
+            throw new Manifest.Damaged("the file " + source + " of a snapshot has other bytes than were written to it", null);
         }
     }
 }

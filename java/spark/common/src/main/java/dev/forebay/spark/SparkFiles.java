@@ -1,10 +1,11 @@
 package dev.forebay.spark;
 
 import java.io.IOException;
+import java.io.InputStream;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
 import org.apache.hadoop.conf.Configuration;
-import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.hadoop.fs.FSDataOutputStream;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.Path;
@@ -20,6 +21,8 @@ import org.apache.spark.sql.execution.streaming.state.StateStoreChangelogWriterV
 import org.apache.spark.sql.execution.streaming.state.StateStoreChangelogWriterV2;
 import org.apache.spark.sql.execution.streaming.state.StateStoreChangelogWriterV3;
 import org.apache.spark.sql.execution.streaming.state.StateStoreChangelogWriterV4;
+import scala.Enumeration;
+import scala.Tuple3;
 
 /** Files by Spark's manager of checkpoint files. Its type is nowhere named, as its package is not that of Spark 4.0. */
 final class SparkFiles {
@@ -50,7 +53,13 @@ final class SparkFiles {
             }
 
             @Override
-            public FSDataInputStream open(Path path) {
+            public Optional<FileStatus> status(Path path) {
+                // The manager has no call for it; the list of a file is the file.
+                return files.exists(path) ? Arrays.stream(files.list(path)).findFirst() : Optional.empty();
+            }
+
+            @Override
+            public InputStream open(Path path) {
                 return files.open(path);
             }
 
@@ -66,27 +75,79 @@ final class SparkFiles {
             }
 
             @Override
-            public StateStoreChangelogWriter changelogWriter(
-                    Path path, boolean hasFamilies, Optional<List<LineageItem>> lineage) {
+            public ChangelogWriter changelogWriter(Path path, boolean hasFamilies, Optional<List<LineageItem>> lineage) {
                 if (lineage.isEmpty()) {
-                    return hasFamilies
+                    return writer(hasFamilies
                             ? new StateStoreChangelogWriterV2(files, path, codec)
-                            : new StateStoreChangelogWriterV1(files, path, codec);
+                            : new StateStoreChangelogWriterV1(files, path, codec));
                 }
                 LineageItem[] items = lineage.get().toArray(new LineageItem[0]);
-                return hasFamilies
+                return writer(hasFamilies
                         ? new StateStoreChangelogWriterV4(files, path, codec, items)
-                        : new StateStoreChangelogWriterV3(files, path, codec, items);
+                        : new StateStoreChangelogWriterV3(files, path, codec, items));
             }
 
             @Override
-            public StateStoreChangelogReader changelogReader(Path path) {
-                return new StateStoreChangelogReaderFactory(files, path, codec).constructChangelogReader();
+            public ChangelogReader changelogReader(Path path) {
+                return reader(new StateStoreChangelogReaderFactory(files, path, codec).constructChangelogReader());
             }
 
             @Override
             public void close() {
                 Minor.close(files);
+            }
+        };
+    }
+
+    private static RemoteFiles.ChangelogWriter writer(StateStoreChangelogWriter writer) {
+        return new RemoteFiles.ChangelogWriter() {
+            @Override
+            public void put(byte[] key, byte[] value) {
+                writer.put(key, value);
+            }
+
+            @Override
+            public void delete(byte[] key) {
+                writer.delete(key);
+            }
+
+            @Override
+            public void merge(byte[] key, byte[] operand) {
+                writer.merge(key, operand);
+            }
+
+            @Override
+            public void commit() {
+                writer.commit();
+            }
+
+            @Override
+            public void abort() {
+                writer.abort();
+            }
+        };
+    }
+
+    private static RemoteFiles.ChangelogReader reader(StateStoreChangelogReader reader) {
+        return new RemoteFiles.ChangelogReader() {
+            @Override
+            public boolean hasNext() {
+                return reader.hasNext();
+            }
+
+            @Override
+            public Tuple3<Enumeration.Value, byte[], byte[]> next() {
+                return reader.next();
+            }
+
+            @Override
+            public List<LineageItem> lineage() {
+                return List.of(reader.lineage());
+            }
+
+            @Override
+            public void close() {
+                reader.closeIfNeeded();
             }
         };
     }

@@ -108,6 +108,7 @@ final class Stamps {
             return true;
         }
         current = NONE;
+        holder = null;
         state = State.RELEASED;
         notifyAll();
         return true;

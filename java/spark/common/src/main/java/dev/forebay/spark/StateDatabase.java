@@ -10,12 +10,13 @@ import dev.forebay.Scan;
 import dev.forebay.TableOptions;
 import dev.forebay.WriteBatch;
 import java.nio.file.Path;
-import java.util.ArrayList;
 import java.util.Collection;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 
 /**
  * The database of one store, in a directory of this executor. It has no log: changelogs are the log. One thread at a time
@@ -29,35 +30,22 @@ final class StateDatabase implements AutoCloseable {
     /** So many bytes wait for one call. */
     private static final long PENDING_BYTES_MAX = 2 << 20;
 
-    /** A lookup costs as much as a walk over so many keys. */
-    private static final int KEYS_A_LOOKUP = 20;
-
     private final Database database;
     private final Settings settings;
     private final Map<String, Family> families = new LinkedHashMap<>();
     private final Map<Short, Family> familiesById = new HashMap<>();
     private final Map<Family, Pending> pending = new HashMap<>();
-    private final List<Scan> scans = new ArrayList<>();
+    /** Those that are open; a thread that comes too late may close its own. */
+    private final Set<Scan> scans = ConcurrentHashMap.newKeySet();
     private final WriteBatch batch = new WriteBatch();
+    private final KeyCounts counts;
     private short idMax;
-    private long keys;
-    private long internalKeys;
-    private Counting counting = Counting.AT_ONCE;
-    private long replayed;
-
-    /** When keys are counted. */
-    private enum Counting {
-        /** As they are written. */
-        AT_ONCE,
-        /** The same, while changelogs are replayed that are short beside what there is. */
-        REPLAYING,
-        /** By a walk, once changelogs are replayed. */
-        LATE
-    }
+    private long stallMilliseconds;
 
     /** Opens what is in a directory, or makes it there. */
     StateDatabase(Path directory, Settings settings, Pool pool) {
         this.settings = settings;
+        this.counts = new KeyCounts(settings.countsKeys());
         Options options = new Options().set("log", "false").pool(pool);
         this.database = Database.open(directory, options);
     }
@@ -68,37 +56,17 @@ final class StateDatabase implements AutoCloseable {
             add(new Family(shape, database.table(shape.table())));
         }
         this.idMax = (short) idMax;
-        this.keys = keys;
-        this.internalKeys = internalKeys;
-        if (settings.countsKeys() && keys < 0) {
-            count();
-        }
+        counts.restore(keys, internalKeys, families.values());
     }
 
     /** Many writes come, and nobody asks for the number of keys meanwhile. */
     void beginReplay() {
-        counting = Counting.REPLAYING;
-        replayed = 0;
+        counts.beginReplay();
     }
 
     void endReplay() {
         flush();
-        if (settings.countsKeys() && counting == Counting.LATE) {
-            count();
-        }
-        counting = Counting.AT_ONCE;
-    }
-
-    private void count() {
-        keys = 0;
-        internalKeys = 0;
-        for (Family family : families.values()) {
-            if (family.shape.internal()) {
-                internalKeys += family.table.count();
-            } else {
-                keys += family.table.count();
-            }
-        }
+        counts.endReplay(families.values());
     }
 
     private void add(Family family) {
@@ -163,12 +131,8 @@ final class StateDatabase implements AutoCloseable {
         return idMax;
     }
 
-    long keys() {
-        return settings.countsKeys() ? keys : -1;
-    }
-
-    long internalKeys() {
-        return settings.countsKeys() ? internalKeys : -1;
+    KeyCounts counts() {
+        return counts;
     }
 
     /** The value of a key, or null. */
@@ -206,6 +170,9 @@ final class StateDatabase implements AutoCloseable {
     void merge(Family family, byte[] key, byte[] operand) {
         check(family, key, operand);
         Pending waiting = pending.get(family);
+        if (waiting.bytes() + operand.length > VALUE_BYTES_MAX) {
+            flush();
+        }
         waiting.merge(key, operand);
         flushLong(waiting);
     }
@@ -238,31 +205,19 @@ final class StateDatabase implements AutoCloseable {
     void flush() {
         pending.forEach((family, waiting) -> {
             if (!waiting.isEmpty()) {
-                if (settings.countsKeys() && isCountedNow(waiting)) {
-                    long growth = waiting.growth();
-                    if (family.shape.internal()) {
-                        internalKeys += growth;
-                    } else {
-                        keys += growth;
-                    }
-                }
+                counts.count(family, waiting);
                 waiting.addTo(batch);
             }
         });
         if (batch.size() > 0) {
             database.write(batch, Durability.MEMORY);
         }
-        pending.values().forEach(Pending::clear);
+        forgetReads();
     }
 
-    private boolean isCountedNow(Pending waiting) {
-        if (counting == Counting.REPLAYING) {
-            replayed += waiting.writes();
-            if (replayed * KEYS_A_LOOKUP > keys + internalKeys) {
-                counting = Counting.LATE;
-            }
-        }
-        return counting != Counting.LATE;
+    /** What was read is not looked for any more: nothing waits. */
+    void forgetReads() {
+        pending.values().forEach(Pending::clear);
     }
 
     /** All entries of a family. */
@@ -310,6 +265,13 @@ final class StateDatabase implements AutoCloseable {
     /** Counters and gauges. */
     Map<String, Number> stats() {
         return database.stats();
+    }
+
+    /** For how long writers have waited for merges since this was asked last. */
+    long stallMillisecondsMore(Map<String, Number> stats) {
+        long before = stallMilliseconds;
+        stallMilliseconds = (long) (1000 * stats.getOrDefault("stall_seconds", 0).doubleValue());
+        return stallMilliseconds - before;
     }
 
     @Override

@@ -1,17 +1,25 @@
 package dev.forebay.spark;
 
 import dev.forebay.Scan;
+import java.util.HashSet;
+import java.util.Set;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.errors.QueryExecutionErrors;
 import org.apache.spark.sql.execution.streaming.state.KeyStateEncoderSpec;
 import org.apache.spark.sql.execution.streaming.state.StateStoreCheckpointInfo;
 import org.apache.spark.sql.execution.streaming.state.StateStoreMetrics;
 import org.apache.spark.sql.types.StructType;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 import scala.Option;
 
 /** A version that a task reads, and maybe changes: then it is committed, or given up. */
 abstract class StoreBase extends ReadBase {
+    private static final Logger LOG = LoggerFactory.getLogger(StoreBase.class);
+
     private final Metrics operations = Metrics.make();
+    /** Families that are gone once this is committed. */
+    private final Set<String> removed = new HashSet<>();
     private boolean isChanged;
     private long puts;
     private long putNanoseconds;
@@ -36,7 +44,7 @@ abstract class StoreBase extends ReadBase {
         access = Access.WRITE;
     }
 
-    public void createColFamilyIfAbsent(
+    public synchronized void createColFamilyIfAbsent(
             String name,
             StructType keySchema,
             StructType valueSchema,
@@ -45,24 +53,29 @@ abstract class StoreBase extends ReadBase {
             boolean isInternal) {
         updating("update");
         provider.checkFamilyName("create_col_family", name, isInternal);
+        if (removed.remove(name)) {
+            provider.removeCoder(name);
+        }
         provider.addCoder(name, keySchema, valueSchema, spec, useMultipleValuesPerKey);
         Coder coder = provider.coder(name);
         if (database().createFamily(name, isInternal, coder.order(), coder.list())) {
+            isChanged = true;
             provider.state().forceSnapshot();
         }
     }
 
-    public boolean removeColFamilyIfExists(String name) {
+    public synchronized boolean removeColFamilyIfExists(String name) {
         updating("update");
         provider.checkFamilyName("remove_col_family", name, false);
         Family family = database().family(name);
         if (family == null) {
             return false;
         }
+        isChanged = true;
         provider.state().forceSnapshot();
         removeAll(family, database().scan(family));
         database().dropFamily(family);
-        provider.removeCoder(name);
+        removed.add(name);
         return true;
     }
 
@@ -94,7 +107,7 @@ abstract class StoreBase extends ReadBase {
         puts += 1;
     }
 
-    public void put(UnsafeRow key, UnsafeRow value, String name) {
+    public synchronized void put(UnsafeRow key, UnsafeRow value, String name) {
         updating("update");
         verify(key != null, "Key cannot be null");
         require(value != null, "Cannot put a null value");
@@ -102,7 +115,7 @@ abstract class StoreBase extends ReadBase {
         change(place.family(), place.coder().key(key), place.coder().value(value), Change.PUT);
     }
 
-    public void putList(UnsafeRow key, UnsafeRow[] values, String name) {
+    public synchronized void putList(UnsafeRow key, UnsafeRow[] values, String name) {
         updating("update");
         verify(key != null, "Key cannot be null");
         Place place = listPlace("put", name, values);
@@ -120,7 +133,7 @@ abstract class StoreBase extends ReadBase {
         return place;
     }
 
-    public void remove(UnsafeRow key, String name) {
+    public synchronized void remove(UnsafeRow key, String name) {
         updating("update");
         verify(key != null, "Key cannot be null");
         Place place = place("remove", name);
@@ -128,12 +141,12 @@ abstract class StoreBase extends ReadBase {
     }
 
     /** Removes keys from one on, up to another one, which is not among them. */
-    public void deleteRange(UnsafeRow from, UnsafeRow to, String name) {
+    public synchronized void deleteRange(UnsafeRow from, UnsafeRow to, String name) {
         updating("update");
         verify(from != null, "Begin key cannot be null");
         verify(to != null, "End key cannot be null");
         Place place = place("deleteRange", name);
-        verify(place.coder().order() == Family.Order.KEY,
+        verify(Encoders.mayDeleteRanges(place.coder().keys()),
                 "deleteRange requires a RangeKeyScanStateEncoderSpec for ordered key encoding");
         removeAll(place.family(), range(place, Option.apply(from), Option.apply(to)));
     }
@@ -149,7 +162,7 @@ abstract class StoreBase extends ReadBase {
         }
     }
 
-    public void merge(UnsafeRow key, UnsafeRow value, String name) {
+    public synchronized void merge(UnsafeRow key, UnsafeRow value, String name) {
         updating("update");
         Place place = place("merge", name);
         verify(place.coder().values().supportsMultipleValuesPerKey(),
@@ -159,7 +172,7 @@ abstract class StoreBase extends ReadBase {
         change(place.family(), place.coder().key(key), place.coder().value(value), Change.MERGE);
     }
 
-    public void mergeList(UnsafeRow key, UnsafeRow[] values, String name) {
+    public synchronized void mergeList(UnsafeRow key, UnsafeRow[] values, String name) {
         updating("update");
         verify(key != null, "Key cannot be null");
         Place place = listPlace("merge", name, values);
@@ -174,14 +187,29 @@ abstract class StoreBase extends ReadBase {
             provider.stamps().verify(stamp);
             database().closeScans();
             committed = provider.state().commit();
-            countOperations();
-            told = provider.state().told(operations);
             state = State.COMMITTED;
+            removed.forEach(provider::removeCoder);
+            tell();
             releaseStamp();
             Minor.reportCommit(committed.version(), provider.id(), provider.conf(), provider.hadoopConf());
             return committed.version();
         } catch (Throwable error) {
+            if (state == State.UPDATING) {
+                // Nothing may be written any more, and the next task may have the store.
+                state = State.ABORTED;
+                releaseStamp();
+            }
             throw Raise.it(QueryExecutionErrors.failedToCommitStateFileError(toString(), error));
+        }
+    }
+
+    /** The commit stands, whether it can be told of or not. */
+    private void tell() {
+        try {
+            countOperations();
+            told = provider.state().told(operations);
+        } catch (RuntimeException error) {
+            LOG.warn("What the commit of {} took is not known", this, error);
         }
     }
 
@@ -217,11 +245,17 @@ abstract class StoreBase extends ReadBase {
 
     private void end() {
         try {
-            if (access == Access.WRITE || isChanged) {
+            boolean isGivenUp = access == Access.WRITE || isChanged;
+            if (isGivenUp) {
                 provider.state().giveUp();
             }
             if (database() != null && provider.stamps().isHeldOnce()) {
                 database().closeScans();
+                if (isGivenUp) {
+                    provider.state().closeDatabase();
+                } else {
+                    database().forgetReads();
+                }
             }
         } finally {
             releaseStamp();

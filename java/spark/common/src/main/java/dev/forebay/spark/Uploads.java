@@ -3,6 +3,7 @@ package dev.forebay.spark;
 import java.io.IOException;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.function.Consumer;
+import java.util.function.Predicate;
 
 /**
  * Snapshots of one store on their way to where checkpoints are, and versions that go from there. A task and maintenance
@@ -11,13 +12,13 @@ import java.util.function.Consumer;
 final class Uploads {
     private final Snapshots snapshots;
     private final Cleaner cleaner;
-    private final VersionedState.Retention retention;
+    private final Plan.Retention retention;
     private final Consumer<Naming.Version> uploaded;
     private final ConcurrentLinkedQueue<LocalSnapshot> waiting = new ConcurrentLinkedQueue<>();
     private volatile Snapshots.Upload last = Snapshots.Upload.NONE;
     private volatile long versionMax = -1;
 
-    Uploads(Snapshots snapshots, Cleaner cleaner, VersionedState.Retention retention, Consumer<Naming.Version> uploaded) {
+    Uploads(Snapshots snapshots, Cleaner cleaner, Plan.Retention retention, Consumer<Naming.Version> uploaded) {
         this.snapshots = snapshots;
         this.cleaner = cleaner;
         this.retention = retention;
@@ -34,8 +35,9 @@ final class Uploads {
         return versionMax;
     }
 
-    /** Uploads it at once. */
+    /** Uploads it at once. None that is older is needed then. */
     synchronized void upload(LocalSnapshot local) throws IOException {
+        discard(older -> older.version().number() < local.version().number());
         last = snapshots.upload(local);
         versionMax = Math.max(versionMax, local.version().number());
         uploaded.accept(local.version());
@@ -51,12 +53,16 @@ final class Uploads {
 
     /** A history is given up: of what is behind a version nothing is uploaded from here on. */
     synchronized void giveUp(long version) {
+        discard(local -> local.version().number() > version);
+    }
+
+    private void discard(Predicate<LocalSnapshot> isUnwanted) {
         waiting.removeIf(local -> {
-            boolean isStale = local.version().number() > version;
-            if (isStale) {
+            boolean isGone = isUnwanted.test(local);
+            if (isGone) {
                 local.remove();
             }
-            return isStale;
+            return isGone;
         });
     }
 

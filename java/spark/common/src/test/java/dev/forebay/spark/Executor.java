@@ -6,6 +6,7 @@ import java.nio.file.Path;
 import java.util.Map;
 import java.util.Optional;
 import java.util.TreeMap;
+import java.util.function.LongSupplier;
 import java.util.function.UnaryOperator;
 import org.apache.hadoop.conf.Configuration;
 
@@ -18,26 +19,30 @@ final class Executor implements AutoCloseable {
     static final String LISTS = "lists";
 
     final VersionedState state;
-    private final VersionedState.Shape shape;
-    private final Path local;
+    private final Plan.Shape shape;
+    final Path local;
 
-    /** How often there are snapshots, and what is kept. */
-    record Options(boolean hasFamilies, boolean hasIds, int deltas, int kept, long graceMilliseconds) {}
+    /** How often there are snapshots, what is kept, and what time it is. */
+    record Options(boolean hasFamilies, boolean hasIds, int deltas, int kept, long graceMilliseconds, LongSupplier clock) {
+        Options(boolean hasFamilies, boolean hasIds, int deltas, int kept, long graceMilliseconds) {
+            this(hasFamilies, hasIds, deltas, kept, graceMilliseconds, System::currentTimeMillis);
+        }
+    }
 
     Executor(Path checkpoints, Options options, UnaryOperator<RemoteFiles> around) throws Exception {
         local = Files.createTempDirectory("executor");
         org.apache.hadoop.fs.Path root = new org.apache.hadoop.fs.Path(checkpoints.toUri());
-        shape = new VersionedState.Shape("default", Family.Order.KEY, Family.Values.ONE, options.hasFamilies(), options.hasIds());
+        shape = new Plan.Shape("default", Family.Order.KEY, Family.Values.ONE, options.hasFamilies(), options.hasIds());
         Settings settings = new Settings(64 << 20, 2, true, 1000, options.graceMilliseconds(), "wb-tree", "wb-tree:ordered");
         RemoteFiles remote = around.apply(SparkFiles.of(root, "lz4", new Configuration()));
         state = new VersionedState(
-                new VersionedState.Plan(remote, new Naming(root), local, settings, POOL, shape,
-                        new VersionedState.Retention(options.deltas(), options.kept(), -1, 0)),
+                new Plan(remote, new Naming(root), local, settings, POOL, shape,
+                        new Plan.Retention(options.deltas(), options.kept(), -1, 0), options.clock()),
                 uploaded -> { });
     }
 
     void load(Naming.Version version) throws Exception {
-        state.load(version.number(), version.number() == 0 ? Optional.empty() : version.id(), VersionedState.Access.WRITE);
+        state.load(version.number(), version.number() == 0 ? Optional.empty() : version.id(), Access.WRITE);
     }
 
     /** Makes the family of lists, as an operator does in every task. */

@@ -28,6 +28,7 @@ import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.function.Executable;
 import org.junit.jupiter.api.io.TempDir;
 import scala.Option;
 
@@ -47,6 +48,10 @@ class ProviderTest {
     }
 
     private ForebayStateStoreProvider provider(String... settings) {
+        return provider(false, settings);
+    }
+
+    private ForebayStateStoreProvider provider(boolean hasFamilies, String... settings) {
         SQLConf conf = new SQLConf();
         conf.setConfString(STATE + "forebay.lockAcquireTimeoutMs", "300");
         conf.setConfString(STATE + "minDeltasForSnapshot", "2");
@@ -59,7 +64,7 @@ class ProviderTest {
         hadoop.set("sql.streaming.runId", UUID.randomUUID().toString());
         ForebayStateStoreProvider provider = new ForebayStateStoreProvider();
         StateStoreId id = new StateStoreId(checkpoints.toUri().toString(), 0, 0, "default");
-        provider.init(id, SCHEMA, SCHEMA, new NoPrefixKeyStateEncoderSpec(SCHEMA), false, StateStoreConf.apply(conf), hadoop,
+        provider.init(id, SCHEMA, SCHEMA, new NoPrefixKeyStateEncoderSpec(SCHEMA), hasFamilies, StateStoreConf.apply(conf), hadoop,
                 false, Option.empty());
         open.add(provider);
         return provider;
@@ -70,13 +75,19 @@ class ProviderTest {
     }
 
     private static StoreBase write(ForebayStateStoreProvider provider, long version) {
-        return provider.open(version, Option.empty(), ReadBase.Access.WRITE, false);
+        return provider.open(version, Option.empty(), Access.WRITE, false);
     }
 
     private static long batch(ForebayStateStoreProvider provider, long version, long key) {
         StoreBase store = write(provider, version);
         store.put(row(key), row(version), "default");
         return store.commit();
+    }
+
+    /** A call that comes too late is told so. */
+    private static void refused(Executable call) {
+        String text = condition(assertThrows(Throwable.class, call));
+        assertTrue(Stream.of("STAMP", "stamp", "OUT_OF_ORDER", "out of order", "CLOSED").anyMatch(text::contains), text);
     }
 
     private static String condition(Throwable error) {
@@ -87,7 +98,7 @@ class ProviderTest {
     void aCommittedVersionIsReadByOthers() {
         ForebayStateStoreProvider first = provider();
         assertEquals(1, batch(first, 0, 7));
-        StoreBase read = provider().open(1, Option.empty(), ReadBase.Access.READ, false);
+        StoreBase read = provider().open(1, Option.empty(), Access.READ, false);
         assertEquals(row(0), read.get(row(7), "default"));
         assertNull(read.get(row(8), "default"));
         read.release();
@@ -130,15 +141,15 @@ class ProviderTest {
         StoreBase committed = write(provider, 0);
         committed.put(row(1), row(1), "default");
         committed.commit();
-        assertThrows(Throwable.class, () -> committed.put(row(2), row(2), "default"));
-        assertThrows(Throwable.class, committed::commit);
+        refused(() -> committed.put(row(2), row(2), "default"));
+        refused(committed::commit);
         committed.abort();
         assertTrue(committed.hasCommitted());
         StoreBase given = write(provider, 1);
         given.put(row(3), row(3), "default");
         given.abort();
         given.abort();
-        assertThrows(Throwable.class, () -> given.get(row(1), "default"));
+        refused(() -> given.get(row(1), "default"));
         StoreBase after = write(provider, 1);
         assertNull(after.get(row(3), "default"));
         assertEquals(row(1), after.get(row(1), "default"));
@@ -151,9 +162,10 @@ class ProviderTest {
         StoreBase old = write(provider, 0);
         provider.stamps().release(old.stamp);
         StoreBase now = write(provider, 0);
-        assertThrows(Throwable.class, () -> old.put(row(1), row(1), "default"));
-        assertThrows(Throwable.class, old::commit);
-        assertThrows(Throwable.class, old::abort);
+        refused(() -> old.put(row(1), row(1), "default"));
+        refused(old::commit);
+        old.abort();
+        refused(() -> old.get(row(1), "default"));
         now.put(row(2), row(2), "default");
         assertEquals(1, now.commit());
     }
@@ -211,7 +223,7 @@ class ProviderTest {
         tasks.join();
         provider.doMaintenance();
         for (long version = 58; version <= 60; version++) {
-            StoreBase read = provider().open(version, Option.empty(), ReadBase.Access.READ, false);
+            StoreBase read = provider().open(version, Option.empty(), Access.READ, false);
             assertEquals(row(version - 1), read.get(row((version - 1) % 7), "default"));
             read.release();
         }
@@ -248,7 +260,65 @@ class ProviderTest {
         batch(provider, 0, 1);
         provider.close();
         provider.close();
-        assertThrows(Throwable.class, () -> write(provider, 1));
-        assertThrows(Throwable.class, provider::doMaintenance);
+        refused(() -> write(provider, 1));
+        refused(provider::doMaintenance);
+    }
+
+    @Test
+    void afterACommitThatFailedNothingIsWritten() throws Exception {
+        ForebayStateStoreProvider provider = provider();
+        batch(provider, 0, 1);
+        StoreBase store = write(provider, 1);
+        store.put(row(2), row(2), "default");
+        Path root = checkpoints.resolve("0/0");
+        Path away = Files.move(root, checkpoints.resolve("away"));
+        Files.createFile(root);
+        assertTrue(condition(assertThrows(Throwable.class, store::commit)).contains("COMMIT"));
+        Files.delete(root);
+        Files.move(away, root);
+        refused(() -> store.put(row(3), row(3), "default"));
+        refused(store::commit);
+        store.abort();
+        assertFalse(store.hasCommitted());
+        assertEquals(2, batch(provider, 1, 2), "the next task has the store");
+    }
+
+    private static void makeFamily(StoreBase store, StructType values) {
+        store.createColFamilyIfAbsent("family", SCHEMA, values, new NoPrefixKeyStateEncoderSpec(SCHEMA), false, false);
+    }
+
+    @Test
+    void aFamilyThatIsRemovedIsThereUntilTheCommit() {
+        ForebayStateStoreProvider provider = provider(true);
+        StoreBase store = write(provider, 0);
+        makeFamily(store, SCHEMA);
+        store.put(row(1), row(1), "family");
+        store.commit();
+        StoreBase given = write(provider, 1);
+        assertTrue(given.removeColFamilyIfExists("family"));
+        given.abort();
+        StoreBase again = write(provider, 1);
+        assertEquals(row(1), again.get(row(1), "family"));
+        assertTrue(again.removeColFamilyIfExists("family"));
+        makeFamily(again, SCHEMA.add("m", DataTypes.LongType));
+        assertNull(again.get(row(1), "family"));
+        again.commit();
+        StoreBase last = write(provider(true), 2);
+        assertNull(last.get(row(1), "default"));
+        last.abort();
+    }
+
+    @Test
+    void whatAReaderMadeIsNotOfTheVersion() {
+        ForebayStateStoreProvider provider = provider(true);
+        StoreBase first = write(provider, 0);
+        first.put(row(1), row(1), "default");
+        first.commit();
+        StoreBase read = provider.open(1, Option.empty(), Access.READ, false);
+        makeFamily(read, SCHEMA);
+        read.release();
+        StoreBase next = provider.open(1, Option.empty(), Access.READ, false);
+        assertFalse(next.allColumnFamilyNames().contains("family"), next.allColumnFamilyNames().toString());
+        next.release();
     }
 }

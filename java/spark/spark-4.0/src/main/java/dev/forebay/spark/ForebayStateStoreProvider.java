@@ -19,23 +19,23 @@ public final class ForebayStateStoreProvider extends ProviderBase implements Sta
     public ForebayStateStoreProvider() {}
 
     @Override
-    StoreBase makeStore(long version, long stamp, StoreBase.Access access) {
+    StoreBase makeStore(long version, long stamp, Access access) {
         return new ForebayStateStore(this, version, stamp, access);
     }
 
     @Override
     public StateStore getStore(long version, Option<String> uniqueId) {
-        return (StateStore) open(version, uniqueId, StoreBase.Access.WRITE, false);
+        return (StateStore) open(version, uniqueId, Access.WRITE, false);
     }
 
     @Override
     public ReadStateStore getReadStore(long version, Option<String> uniqueId) {
-        return (StateStore) open(version, uniqueId, StoreBase.Access.READ, false);
+        return (StateStore) open(version, uniqueId, Access.READ, false);
     }
 
     @Override
     public StateStore replayStateFromSnapshot(long first, long last) {
-        return (StateStore) replay(first, last, Option.empty(), Option.empty(), StoreBase.Access.READ);
+        return (StateStore) replay(first, last, Option.empty(), Option.empty(), Access.READ);
     }
 
     @Override

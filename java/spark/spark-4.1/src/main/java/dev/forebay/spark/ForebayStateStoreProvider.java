@@ -21,18 +21,18 @@ public final class ForebayStateStoreProvider extends ProviderBase implements Sta
     public ForebayStateStoreProvider() {}
 
     @Override
-    StoreBase makeStore(long version, long stamp, StoreBase.Access access) {
+    StoreBase makeStore(long version, long stamp, Access access) {
         return new ForebayStateStore(this, version, stamp, access);
     }
 
     @Override
     public StateStore getStore(long version, Option<String> uniqueId) {
-        return (StateStore) open(version, uniqueId, StoreBase.Access.WRITE, false);
+        return (StateStore) open(version, uniqueId, Access.WRITE, false);
     }
 
     @Override
     public ReadStateStore getReadStore(long version, Option<String> uniqueId) {
-        return (StateStore) open(version, uniqueId, StoreBase.Access.READ, false);
+        return (StateStore) open(version, uniqueId, Access.READ, false);
     }
 
     @Override
@@ -43,7 +43,7 @@ public final class ForebayStateStoreProvider extends ProviderBase implements Sta
     @Override
     public StateStore replayStateFromSnapshot(
             long first, long last, boolean isReadOnly, Option<String> firstId, Option<String> lastId) {
-        return (StateStore) replay(first, last, firstId, lastId, isReadOnly ? StoreBase.Access.READ : StoreBase.Access.WRITE);
+        return (StateStore) replay(first, last, firstId, lastId, isReadOnly ? Access.READ : Access.WRITE);
     }
 
     @Override

@@ -21,13 +21,13 @@ public final class ForebayStateStoreProvider extends ProviderBase implements Sta
     public ForebayStateStoreProvider() {}
 
     @Override
-    StoreBase makeStore(long version, long stamp, StoreBase.Access access) {
+    StoreBase makeStore(long version, long stamp, Access access) {
         return new ForebayStateStore(this, version, stamp, access);
     }
 
     @Override
     public StateStore getStore(long version, Option<String> uniqueId, boolean isSnapshotForced, boolean isEmpty) {
-        StoreBase store = open(version, uniqueId, StoreBase.Access.WRITE, isEmpty);
+        StoreBase store = open(version, uniqueId, Access.WRITE, isEmpty);
         if (isSnapshotForced) {
             state().forceSnapshot();
         }
@@ -36,7 +36,7 @@ public final class ForebayStateStoreProvider extends ProviderBase implements Sta
 
     @Override
     public ReadStateStore getReadStore(long version, Option<String> uniqueId) {
-        return (StateStore) open(version, uniqueId, StoreBase.Access.READ, false);
+        return (StateStore) open(version, uniqueId, Access.READ, false);
     }
 
     @Override
@@ -52,7 +52,7 @@ public final class ForebayStateStoreProvider extends ProviderBase implements Sta
     @Override
     public StateStore replayStateFromSnapshot(
             long first, long last, boolean isReadOnly, Option<String> firstId, Option<String> lastId) {
-        return (StateStore) replay(first, last, firstId, lastId, isReadOnly ? StoreBase.Access.READ : StoreBase.Access.WRITE);
+        return (StateStore) replay(first, last, firstId, lastId, isReadOnly ? Access.READ : Access.WRITE);
     }
 
     @Override

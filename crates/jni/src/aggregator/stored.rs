@@ -1,0 +1,200 @@
+//! [`Stored`]: groups that a database keeps.
+
+use arrow_schema::SchemaRef;
+use forebay::aggregate::Composite;
+use forebay::{Batch, Durability, Error, Result};
+use forebay_aggregate::arrow::{Form, PartialSchema, RecordBatchStates};
+use forebay_env::sync::{Arc, RwLock};
+use forebay_groups::{Asked, BATCH_ROWS, Batches, Made, Shape, Wanted, kept};
+
+use super::{for_each, not_known, own};
+use crate::database::Open;
+use crate::failure::{Failure, Outcome};
+use crate::items::Items;
+use crate::options::durability;
+use crate::stream::Reader;
+
+/// States that gather before they are written take about so much; what is written by one commit no more than that.
+const PENDING_BYTES: usize = 16 << 20;
+const COMMIT_BYTES_MAX: usize = 1 << 30;
+
+/// See the module.
+pub(super) struct Stored {
+    open: Arc<Open>,
+    name: String,
+    options: Vec<(String, String)>,
+    groups: RwLock<Option<Arc<Table>>>,
+}
+
+/// The table of the groups.
+pub(super) struct Table {
+    aggregator: forebay::Aggregator<Arc<Composite>>,
+    pub(super) schema: PartialSchema,
+}
+
+impl Stored {
+    /// Those that are kept, or asked for and made once the columns of rows are known.
+    pub(super) fn open(
+        open: Arc<Open>,
+        name: &str,
+        asked: Option<Asked>,
+        options: &[u8],
+    ) -> Outcome<(Asked, Self)> {
+        let (mut texts, mut options) = (Items(options), Vec::new());
+        while !texts.is_empty() {
+            options.push((texts.text()?.to_string(), texts.text()?.to_string()));
+        }
+        let (asked, schema) = open.with(|db| kept::opened(db, name, asked, &Shape::Plain, &own()))?;
+        let stored = Self { open, name: name.into(), options, groups: RwLock::new(None) };
+        if let Some(schema) = schema {
+            let table = Arc::new(stored.table(schema)?);
+            *stored.groups.write() = Some(table);
+        }
+        Ok((asked, stored))
+    }
+
+    fn table(&self, schema: PartialSchema) -> Outcome<Table> {
+        let aggregator = self.open.with(|db| {
+            let made = db.aggregator(&self.name, Arc::clone(schema.function()));
+            let made = self.options.iter().try_fold(made, |made, (name, text)| {
+                Ok::<_, Error>(forebay_settings::aggregator(name, text)?(made))
+            });
+            made?.open()
+        })?;
+        Ok(Table { aggregator, schema })
+    }
+
+    /// The groups; of new ones what they are is kept first.
+    pub(super) fn begun(
+        &self,
+        asked: &Asked,
+        schema: impl FnOnce() -> Result<PartialSchema>,
+    ) -> Outcome<Arc<Table>> {
+        if let Some(table) = &*self.groups.read() {
+            return Ok(Arc::clone(table));
+        }
+        let mut groups = self.groups.write();
+        if let Some(table) = &*groups {
+            return Ok(Arc::clone(table));
+        }
+        // Without a table of that name, or with other options, nothing is kept.
+        let table = Arc::new(self.table(schema()?)?);
+        self.open.with(|db| kept::begin(db, &self.name, &table.schema, asked, &Shape::Plain, &own()))?;
+        *groups = Some(Arc::clone(&table));
+        Ok(table)
+    }
+
+    /// The groups, also those that another handle has made since this one was opened.
+    pub(super) fn found(&self, asked: &Asked) -> Outcome<Option<Arc<Table>>> {
+        if let Some(table) = &*self.groups.read() {
+            return Ok(Some(Arc::clone(table)));
+        }
+        let kept = self.open.with(|db| kept::load(db, &self.name, &own()))?;
+        kept.map(|(schema, _)| self.begun(asked, || Ok(schema))).transpose()
+    }
+
+    pub(super) fn usual(&self) -> Durability {
+        self.open.usual
+    }
+
+    /// The groups of rows of a schema, and what gathers their states.
+    fn gathering(&self, asked: &Asked, rows: &SchemaRef) -> Outcome<(Arc<Table>, RecordBatchStates)> {
+        let partial = asked.partial(rows, &own())?;
+        let table = self.begun(asked, || Ok(partial.clone()))?;
+        table.schema.check(partial.schema())?;
+        Ok((table, RecordBatchStates::of_schema(partial, rows, COMMIT_BYTES_MAX)?))
+    }
+
+    fn write(&self, batch: Batch, durability: Durability) -> Outcome<u64> {
+        self.open.with(|db| db.commit(batch, durability))
+    }
+
+    /// Adds rows, in parts. Returns how many there were.
+    pub(super) fn update(&self, asked: &Asked, rows: Reader, durability_number: i32) -> Outcome<u64> {
+        let durability = durability(durability_number, self.usual())?;
+        let (table, mut states) = self.gathering(asked, &rows.schema())?;
+        let mut count = 0;
+        for batch in rows {
+            let batch = batch?;
+            states.add_batch(&batch)?;
+            count += batch.num_rows() as u64;
+            if states.memory_bytes() >= PENDING_BYTES {
+                self.write(taken(&table, &mut states, Batch::new())?, durability)?;
+            }
+        }
+        self.write(taken(&table, &mut states, Batch::new())?, durability)?;
+        Ok(count)
+    }
+
+    /// Adds rows and what a batch has at one go, with metadata.
+    pub(super) fn commit(
+        &self,
+        asked: &Asked,
+        rows: Option<Reader>,
+        mut batch: Batch,
+        metadata: Option<&[u8]>,
+        durability: Durability,
+    ) -> Outcome<u64> {
+        if let Some(rows) = rows {
+            let (table, mut states) = self.gathering(asked, &rows.schema())?;
+            for_each(rows, |batch| states.add_batch(batch))?;
+            batch = taken(&table, &mut states, batch)?;
+        }
+        let Some(metadata) = metadata else { return self.write(batch, durability) };
+        let table = self.found(asked)?.ok_or_else(not_known)?;
+        self.open.with(|_| table.aggregator.commit(batch, durability, metadata))
+    }
+
+    pub(super) fn metadata(&self, asked: &Asked) -> Outcome<Option<Vec<u8>>> {
+        let Some(table) = self.found(asked)? else { return Ok(None) };
+        self.open.with(|_| table.aggregator.metadata())
+    }
+
+    /// Merges states, batch by batch. Returns how many there were.
+    pub(super) fn merge(&self, table: &Table, states: Reader, durability_number: i32) -> Outcome<u64> {
+        let durability = durability(durability_number, self.usual())?;
+        let mut count = 0;
+        for states in states {
+            let (states, mut batch) = (states?, Batch::new());
+            table.schema.read(&states, Form::Exact, &mut |key, state| {
+                batch.add_state(&table.aggregator, key, state);
+                Ok(())
+            })?;
+            self.write(batch, durability)?;
+            count += states.num_rows() as u64;
+        }
+        Ok(count)
+    }
+
+    pub(super) fn delete(&self, asked: &Asked, key: &[u8], durability: Durability) -> Outcome<()> {
+        let table = self.found(asked)?.ok_or_else(not_known)?;
+        let mut batch = Batch::new();
+        batch.delete_group(&table.aggregator, key);
+        self.write(batch, durability).map(drop)
+    }
+
+    pub(super) fn state(&self, asked: &Asked, key: &[u8]) -> Outcome<Option<Vec<u8>>> {
+        let Some(table) = self.found(asked)? else { return Ok(None) };
+        self.open.with(|_| table.aggregator.get_state(key))
+    }
+
+    /// All groups, as they are now.
+    pub(super) fn batches(&self, asked: &Asked, wanted: Wanted) -> Outcome<Option<Batches>> {
+        let Some(table) = self.found(asked)? else { return Ok(None) };
+        let entries = self.open.with(|db| {
+            let snapshot = db.snapshot();
+            let states = snapshot.table(table.aggregator.name())?;
+            snapshot.iter_columns(&states, BATCH_ROWS)
+        })?;
+        Ok(Some(Box::new(Made::new(entries, &table.schema, wanted, BATCH_ROWS))))
+    }
+}
+
+/// A batch, and behind what it has the states that have gathered.
+fn taken(table: &Table, states: &mut RecordBatchStates, mut batch: Batch) -> Outcome<Batch> {
+    states.take(&mut |key, state| {
+        batch.add_state(&table.aggregator, key, state);
+        Ok(())
+    })?;
+    Ok::<_, Failure>(batch)
+}

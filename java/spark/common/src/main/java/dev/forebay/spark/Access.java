@@ -1,0 +1,7 @@
+package dev.forebay.spark;
+
+/** What a version is loaded for. */
+enum Access {
+    READ,
+    WRITE
+}

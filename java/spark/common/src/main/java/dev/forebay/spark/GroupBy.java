@@ -1,0 +1,88 @@
+package dev.forebay.spark;
+
+import dev.forebay.ForebayException;
+import dev.forebay.Functions;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.stream.IntStream;
+import org.apache.spark.sql.Column;
+import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.Encoders;
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.functions;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+
+/**
+ * Group-by of a data frame in two stages, by Forebay's functions: {@code GroupBy.groupBy(events, List.of("user"),
+ * Map.of("pages", "approx_distinct:page"))}. Where the rows are, each task makes states of its groups; Spark shuffles the states by the
+ * key, and each task of the second stage merges those that it gets. So a key that most rows have costs the second stage one
+ * state a task of the first.
+ *
+ * <p>Lazy, as all of Spark: a call reads no rows. Without a key there is one group, or none where there are no rows. The
+ * answers' types are those of the functions: the sum of integers is a {@code decimal(38,0)}.
+ */
+public final class GroupBy {
+    private static final String MEMORY = "512M";
+
+    private GroupBy() {}
+
+    /** Groups rows, and gives the columns of the key and an answer for each name, in the map's order. */
+    public static Dataset<Row> groupBy(Dataset<Row> rows, List<String> key, Map<String, String> aggs) {
+        return groupBy(rows, key, aggs, MEMORY, 0);
+    }
+
+    /**
+     * The same.
+     *
+     * @param memory for each task, outside of the JVM's heap, such as {@code 512M}; a task whose groups need more writes them
+     *     to its folder for temporary files
+     * @param partitions how many tasks the second stage has; 0 lets Spark decide
+     * @throws ForebayException.InvalidArgument for columns and functions that do not fit
+     */
+    public static Dataset<Row> groupBy(
+            Dataset<Row> rows, List<String> key, Map<String, String> aggs, String memory, int partitions) {
+        Set<String> needed = new HashSet<>(key);
+        aggs.values().forEach(function -> needed.addAll(Functions.columns(function)));
+        StructType used = used(rows.schema(), needed);
+        GroupStage stage = new GroupStage(key.toArray(String[]::new), new LinkedHashMap<>(aggs), used, memory);
+        // Between the stages columns are called by their places, whatever they are called.
+        Dataset<Row> read = rows.select(
+                needed.isEmpty() ? new Column[] {functions.lit(false).as(GroupStage.place(0))} : named(used));
+        StructType states = stage.states();
+        StructType answers = stage.answers();
+        Dataset<Row> made = read.mapPartitions(stage.ofRows(states), Encoders.row(states));
+        Column[] by = IntStream.range(0, key.size()).mapToObj(at -> functions.col(GroupStage.place(at))).toArray(Column[]::new);
+        Dataset<Row> together = by.length == 0 ? made.repartition(1)
+                : partitions > 0 ? made.repartition(partitions, by) : made.repartition(by);
+        return together.mapPartitions(stage.ofStates(answers), Encoders.row(answers));
+    }
+
+    /** The columns that are needed, in their order; where none is, one of no meaning, by which rows are counted. */
+    private static StructType used(StructType whole, Set<String> needed) {
+        if (needed.isEmpty()) {
+            return new StructType().add("none", DataTypes.BooleanType);
+        }
+        List<StructField> fields = new ArrayList<>();
+        for (StructField field : whole.fields()) {
+            if (needed.contains(field.name())) {
+                fields.add(field);
+            }
+        }
+        return new StructType(fields.toArray(StructField[]::new));
+    }
+
+    private static Column[] named(StructType used) {
+        Column[] columns = new Column[used.length()];
+        for (int at = 0; at < columns.length; at++) {
+            StructField field = used.fields()[at];
+            columns[at] = functions.col('`' + field.name().replace("`", "``") + '`').as(GroupStage.place(at));
+        }
+        return columns;
+    }
+}

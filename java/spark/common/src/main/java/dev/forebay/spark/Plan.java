@@ -1,0 +1,16 @@
+package dev.forebay.spark;
+
+import dev.forebay.Pool;
+import java.nio.file.Path;
+import java.util.function.LongSupplier;
+
+/** What a store is made with. The clock has milliseconds, as the times of files do. */
+record Plan(RemoteFiles remote, Naming naming, Path local, Settings settings, Pool pool, Shape shape, Retention retention,
+        LongSupplier clock) {
+
+    /** How the first family is, and whether there may be more. */
+    record Shape(String defaultName, Family.Order order, Family.Values values, boolean hasFamilies, boolean hasIds) {}
+
+    /** How often there are snapshots, and how many versions are kept. */
+    record Retention(int deltas, int versions, int deletedMax, long deletedMin) {}
+}

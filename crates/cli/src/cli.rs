@@ -8,7 +8,7 @@ use crate::args::Common;
 use crate::commands::{
     aggregate, alter, backup, backups, bench, changes, checkpoint, compact, completions, delete, describe,
     destroy, dump, follow, get, layout, load, man, merge, put, rescue, restore, rollback, savepoint,
-    savepoints, scan, simulate, stats, verify,
+    savepoints, scan, serve, simulate, stats, verify,
 };
 use crate::failure::Failure;
 
@@ -51,6 +51,7 @@ pub(crate) enum Command {
     Scan(scan::ScanArgs),
     Changes(changes::ChangesArgs),
     Follow(follow::FollowArgs),
+    Serve(serve::ServeArgs),
     Stats(stats::StatsArgs),
     Describe(describe::DescribeArgs),
     Dump(dump::DumpArgs),
@@ -86,6 +87,7 @@ pub(crate) fn run(line: &Cli) -> Result<(), Failure> {
         Command::Scan(args) => scan::run(args, &args.reading.of(common)),
         Command::Changes(args) => changes::run(args, &args.reading.of(common)),
         Command::Follow(args) => follow::run(args, &args.reading.of(common)),
+        Command::Serve(args) => serve::run(args, &args.writing.of(common)),
         Command::Stats(args) => stats::run(args, &args.reading.of(common)),
         Command::Describe(args) => describe::run(args, &args.reading.of(common)),
         Command::Dump(args) => dump::run(args, common),

@@ -27,6 +27,7 @@ pub(crate) mod rollback;
 pub(crate) mod savepoint;
 pub(crate) mod savepoints;
 pub(crate) mod scan;
+pub(crate) mod serve;
 pub(crate) mod simulate;
 pub(crate) mod stats;
 pub(crate) mod stream;

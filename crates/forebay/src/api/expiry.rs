@@ -35,6 +35,16 @@ impl Table {
         Ok(expiry.map(|expiry| expiring(value, expiry)))
     }
 
+    /// [`get_with_expiry`](Self::get_with_expiry) of several keys, all at a time; answers are in the order of the keys.
+    /// Device reads: those of [`multi_get`](Self::multi_get).
+    pub fn multi_get_with_expiry<K: AsRef<[u8]>>(
+        &self,
+        keys: &[K],
+    ) -> Result<Vec<Option<(Vec<u8>, Option<u64>)>>> {
+        let found = read::multi_get_with_expiry(&self.engine.context, &self.view(), self.id(), keys)?;
+        Ok(found.into_iter().map(|found| found.map(|(value, expiry)| expiring(value, expiry))).collect())
+    }
+
     /// Gives an entry another expiry, in milliseconds since 1970, and leaves its value as it is. Says whether there is
     /// such an entry. A time that is past already makes the entry expire. Writes the value once more, at the database's
     /// default durability, if nobody else writes to the key meanwhile; else it looks again. If the write has reached the

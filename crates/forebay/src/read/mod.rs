@@ -133,6 +133,21 @@ pub(crate) fn multi_get<K: AsRef<[u8]>>(
     Ok(stored.into_iter().map(|stored| ttl.unless_expired(stored)).collect())
 }
 
+/// The same, each with when it expires.
+pub(crate) fn multi_get_with_expiry<K: AsRef<[u8]>>(
+    context: &Context,
+    view: &View,
+    table: u32,
+    keys: &[K],
+) -> Result<Vec<Option<(Vec<u8>, u64)>>> {
+    let (ttl, stored) = multi_get_stored(context, view, table, keys)?;
+    let cut = |mut value: Vec<u8>| {
+        let expiry = ttl.cut(&mut value);
+        (value, expiry)
+    };
+    Ok(stored.into_iter().map(|stored| stored.map(cut)).collect())
+}
+
 /// The same, as values are stored: where they expire, with when. Says how they are seen.
 pub(crate) fn multi_get_stored<K: AsRef<[u8]>>(
     context: &Context,

@@ -1,0 +1,88 @@
+//! `serve`: a database for clients of Redis.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::Args;
+use forebay::Durability;
+use forebay_server::{Config, Server, Stopper};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use crate::args::parse::parse_durability;
+use crate::args::{Common, Writing};
+use crate::database::{Access, open};
+use crate::failure::Failure;
+
+/// Answer clients of Redis, of a database that may be far larger than memory
+///
+/// Keys of the databases that SELECT names are in the tables 0 to 15 of DB. SIGINT and SIGTERM end the server in order:
+/// what it has read is answered, and the log is synced.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  forebay serve app.db\n  \
+    forebay serve app.db --listen 0.0.0.0:6379 --password-file secret.txt --memory 2G\n  \
+    redis-cli -p 6379 set greeting hello")]
+pub(crate) struct ServeArgs {
+    /// The directory of the database; made where it is missing
+    db: PathBuf,
+    /// Where to listen; beyond this machine only with a password
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:6379")]
+    listen: SocketAddr,
+    /// The file whose first line is the password that AUTH asks for
+    #[arg(long, value_name = "FILE")]
+    password_file: Option<PathBuf>,
+    /// Threads that answer
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    loops: usize,
+    /// The most connections at a time
+    #[arg(long, value_name = "N", default_value_t = Config::default().connections_max)]
+    connections_max: usize,
+    /// What a reply says to have survived: memory, os (a crash of the process), disk (of the machine); a connection
+    /// chooses its own by FB.DURABILITY
+    #[arg(long, default_value = "os", value_parser = parse_durability)]
+    durability: Durability,
+    #[command(flatten)]
+    pub(crate) writing: Writing,
+}
+
+pub(crate) fn run(args: &ServeArgs, common: &Common) -> Result<(), Failure> {
+    let password = args.password_file.as_ref().map(|path| password(path)).transpose()?;
+    let database = open(&args.db, common, Access::Create)?;
+    let config = Config {
+        listen: args.listen,
+        loops: args.loops,
+        durability: args.durability,
+        password,
+        connections_max: args.connections_max,
+        ..Config::default()
+    };
+    let server = Server::bind(database, config).map_err(|error| Failure::Usage(error.to_string()))?;
+    stop_at_signals(server.stopper())?;
+    if !common.is_quiet() {
+        tell!("forebay: listening at {}", server.address());
+    }
+    Ok(server.run()?)
+}
+
+#[expect(clippy::disallowed_methods, reason = "a file of the user's, outside of any database")]
+fn password(path: &std::path::Path) -> Result<String, Failure> {
+    let told = |reason: String| Failure::Usage(format!("{}: {reason}", path.display()));
+    let text = std::fs::read(path).map_err(|error| told(error.to_string()))?;
+    let text = String::from_utf8(text).map_err(|_| told("the password is no UTF-8".into()))?;
+    match text.lines().next().unwrap_or_default() {
+        "" => Err(told("its first line is to be a password, and is empty".into())),
+        password => Ok(password.into()),
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the thread sleeps until a signal comes, outside all simulation"
+)]
+fn stop_at_signals(stopper: Stopper) -> Result<(), Failure> {
+    let signals = Signals::new([SIGINT, SIGTERM]);
+    let mut signals =
+        signals.map_err(|error| Failure::work(format!("signals cannot be waited for: {error}")))?;
+    std::thread::spawn(move || signals.forever().for_each(|_| stopper.stop()));
+    Ok(())
+}

@@ -1,0 +1,220 @@
+//! What concerns a connection alone.
+
+use forebay::Durability;
+use sha2::{Digest, Sha256};
+
+use super::{Answer, Call, Command, NOT_AN_INTEGER, Refusal, SYNTAX, Use, integer, is, transactions};
+use crate::shared::DATABASES;
+
+pub(super) const COMMANDS: &[Command] = &[
+    Command { name: "PING", arity: -1, keys: (0, 0, 0), uses: Use::Nothing, run: ping },
+    Command { name: "ECHO", arity: 2, keys: (0, 0, 0), uses: Use::Nothing, run: echo },
+    Command { name: "QUIT", arity: -1, keys: (0, 0, 0), uses: Use::Nothing, run: quit },
+    Command { name: "RESET", arity: 1, keys: (0, 0, 0), uses: Use::Nothing, run: reset },
+    Command { name: "SELECT", arity: 2, keys: (0, 0, 0), uses: Use::Nothing, run: select },
+    Command { name: "AUTH", arity: -2, keys: (0, 0, 0), uses: Use::Nothing, run: auth },
+    Command { name: "HELLO", arity: -1, keys: (0, 0, 0), uses: Use::Nothing, run: hello },
+    Command { name: "CLIENT", arity: -2, keys: (0, 0, 0), uses: Use::Nothing, run: client },
+    Command { name: "FB.DURABILITY", arity: -1, keys: (0, 0, 0), uses: Use::Nothing, run: durability },
+];
+
+/// Whether a command needs no password.
+pub(super) fn is_open(name: &str) -> bool {
+    ["AUTH", "HELLO", "QUIT", "RESET"].contains(&name)
+}
+
+fn ping(call: &mut Call<'_, '_>) -> Answer {
+    match call.arguments {
+        [_] => call.reply.simple("PONG"),
+        [_, text] => call.reply.bulk(text),
+        _ => return Err("ERR wrong number of arguments for 'ping' command".into()),
+    }
+    Ok(())
+}
+
+fn echo(call: &mut Call<'_, '_>) -> Answer {
+    call.reply.bulk(call.arguments[1]);
+    Ok(())
+}
+
+fn quit(call: &mut Call<'_, '_>) -> Answer {
+    call.client.is_leaving = true;
+    call.reply.ok();
+    Ok(())
+}
+
+fn reset(call: &mut Call<'_, '_>) -> Answer {
+    transactions::reset(call);
+    let config = &call.turn.shared.config;
+    let client = &mut *call.client;
+    (client.database, client.durability) = (0, config.durability);
+    (client.is_known, client.name) = (config.password.is_none(), Vec::new());
+    call.reply.version = 2;
+    call.reply.simple("RESET");
+    Ok(())
+}
+
+fn select(call: &mut Call<'_, '_>) -> Answer {
+    let number = integer(call.arguments[1]).map_err(|_| Refusal::from("ERR invalid DB index"))?;
+    let number = usize::try_from(number).ok().filter(|number| *number < DATABASES);
+    call.client.database = number.ok_or("ERR DB index is out of range")?;
+    call.reply.ok();
+    Ok(())
+}
+
+/// Whether these are the password's bytes; how long that takes tells nothing of it.
+fn is_password(asked: &[u8], password: &str) -> bool {
+    let [asked, kept] = [asked, password.as_bytes()].map(Sha256::digest);
+    asked.iter().zip(kept.iter()).fold(0, |differs, (asked, kept)| differs | (asked ^ kept)) == 0
+}
+
+fn log_in(call: &mut Call<'_, '_>, user: &[u8], password: &[u8]) -> Answer {
+    match &call.turn.shared.config.password {
+        Some(kept) if user == b"default" && is_password(password, kept) => {
+            call.client.is_known = true;
+            Ok(())
+        }
+        Some(_) => Err("WRONGPASS invalid username-password pair or user is disabled.".into()),
+        None if user == b"default" => Ok(()),
+        None => Err("WRONGPASS invalid username-password pair or user is disabled.".into()),
+    }
+}
+
+fn auth(call: &mut Call<'_, '_>) -> Answer {
+    match call.arguments {
+        [_, _] if call.turn.shared.config.password.is_none() => {
+            let text = "ERR AUTH <password> called without any password configured for the default user. Are you sure \
+                        your configuration is correct?";
+            return Err(text.into());
+        }
+        [_, password] => log_in(call, b"default", password)?,
+        [_, user, password] => log_in(call, user, password)?,
+        _ => return Err(SYNTAX.into()),
+    }
+    call.reply.ok();
+    Ok(())
+}
+
+fn hello(call: &mut Call<'_, '_>) -> Answer {
+    let mut version = call.reply.version;
+    let mut rest = &call.arguments[1..];
+    if let [asked, behind @ ..] = rest {
+        version = match integer(asked) {
+            Ok(2) => 2,
+            Ok(3) => 3,
+            Ok(_) => return Err("NOPROTO unsupported protocol version".into()),
+            Err(_) => return Err("ERR Protocol version is not an integer or out of range".into()),
+        };
+        rest = behind;
+    }
+    let mut name = None;
+    loop {
+        rest = match rest {
+            [] => break,
+            [word, user, password, behind @ ..] if is(word, "AUTH") => {
+                log_in(call, user, password)?;
+                behind
+            }
+            [word, asked, behind @ ..] if is(word, "SETNAME") => {
+                name = Some(checked_name(asked)?);
+                behind
+            }
+            [word, ..] => {
+                let word = String::from_utf8_lossy(word);
+                return Err(format!("ERR Syntax error in HELLO option '{word}'").into());
+            }
+        };
+    }
+    if !call.client.is_known {
+        let text = "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH \
+                    <user> <pass> option can be used to authenticate the client and select the RESP protocol version at \
+                    the same time";
+        return Err(text.into());
+    }
+    if let Some(name) = name {
+        call.client.name = name;
+    }
+    let id = call.client.id as i64;
+    let reply = &mut *call.reply;
+    reply.version = version;
+    reply.map(7);
+    for (field, text) in [("server", "redis"), ("version", super::server::REDIS_VERSION)] {
+        reply.bulk(field.as_bytes());
+        reply.bulk(text.as_bytes());
+    }
+    for (field, number) in [("proto", i64::from(version)), ("id", id)] {
+        reply.bulk(field.as_bytes());
+        reply.int(number);
+    }
+    for (field, text) in [("mode", "standalone"), ("role", "master")] {
+        reply.bulk(field.as_bytes());
+        reply.bulk(text.as_bytes());
+    }
+    reply.bulk(b"modules");
+    reply.array(0);
+    Ok(())
+}
+
+fn checked_name(name: &[u8]) -> Result<Vec<u8>, Refusal> {
+    match name.iter().all(|byte| (b'!'..=b'~').contains(byte)) {
+        true => Ok(name.to_vec()),
+        false => Err("ERR Client names cannot contain spaces, newlines or special characters.".into()),
+    }
+}
+
+fn client(call: &mut Call<'_, '_>) -> Answer {
+    match &call.arguments[1..] {
+        [word, name] if is(word, "SETNAME") => {
+            call.client.name = checked_name(name)?;
+            call.reply.ok();
+        }
+        [word] if is(word, "GETNAME") => match &*call.client.name {
+            [] => call.reply.null(),
+            name => call.reply.bulk(name),
+        },
+        [word] if is(word, "ID") => call.reply.int(call.client.id as i64),
+        [word] if is(word, "INFO") => {
+            let Call { client, reply, .. } = call;
+            let name = String::from_utf8_lossy(&client.name);
+            let text =
+                format!("id={} name={name} db={} resp={}\n", client.id, client.database, reply.version);
+            reply.verbatim(&text);
+        }
+        [word, field, _] if is(word, "SETINFO") && (is(field, "LIB-NAME") || is(field, "LIB-VER")) => {
+            call.reply.ok();
+        }
+        [word, mode] if is(word, "NO-EVICT") || is(word, "NO-TOUCH") => {
+            match is(mode, "ON") || is(mode, "OFF") {
+                true => call.reply.ok(),
+                false => return Err(SYNTAX.into()),
+            }
+        }
+        [word, ..] => {
+            let word = String::from_utf8_lossy(word).into_owned();
+            return Err(format!("ERR unknown subcommand '{word}'. Try CLIENT HELP.").into());
+        }
+        [] => return Err(NOT_AN_INTEGER.into()),
+    }
+    Ok(())
+}
+
+/// What the replies of this connection's writes say to have survived: asked, or told.
+fn durability(call: &mut Call<'_, '_>) -> Answer {
+    match call.arguments {
+        [_] => {
+            let shown = match call.client.durability {
+                Durability::Memory => "memory",
+                Durability::Os => "os",
+                Durability::Disk => "disk",
+            };
+            call.reply.bulk(shown.as_bytes());
+        }
+        [_, asked] => {
+            let asked = String::from_utf8_lossy(asked).to_ascii_lowercase();
+            call.client.durability = asked.parse()?;
+            call.reply.ok();
+        }
+        _ => return Err(SYNTAX.into()),
+    }
+    Ok(())
+}

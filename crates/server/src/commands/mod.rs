@@ -1,0 +1,263 @@
+//! What can be asked. Each file has the commands of one kind, and says for each how many arguments it takes, which of
+//! them are keys, and whether it reads or writes them; [`ALL`] has one line a file.
+
+mod bits;
+mod connection;
+mod counters;
+mod expiry;
+mod keys;
+mod server;
+mod strings;
+mod transactions;
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use forebay::Durability;
+
+use crate::resp::Reply;
+use crate::shared::Shared;
+use crate::turn::{Plan, Stored, Turn};
+use crate::value::Type;
+
+pub(crate) use transactions::Queue;
+
+/// All of them.
+const ALL: [&[Command]; 8] = [
+    connection::COMMANDS,
+    server::COMMANDS,
+    keys::COMMANDS,
+    expiry::COMMANDS,
+    strings::COMMANDS,
+    counters::COMMANDS,
+    bits::COMMANDS,
+    transactions::COMMANDS,
+];
+
+static BY_NAME: LazyLock<HashMap<&[u8], &Command>> =
+    LazyLock::new(|| ALL.iter().flat_map(|some| some.iter()).map(|one| (one.name.as_bytes(), one)).collect());
+
+/// What a command does with the keys that it names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Use {
+    /// It has none.
+    Nothing,
+    /// It reads them.
+    Reads,
+    /// It reads them, and writes.
+    Changes,
+    /// It writes without a look.
+    Writes,
+    /// It concerns all keys there are.
+    Whole,
+}
+
+/// Which arguments are keys: the first, the last (from the end where it is negative), and the step between them.
+pub(crate) type Keys = (usize, isize, usize);
+
+/// See the module.
+pub(crate) struct Command {
+    /// In capitals.
+    pub(crate) name: &'static str,
+    /// How many arguments there are, the name included; at least so many where it is negative.
+    pub(crate) arity: isize,
+    pub(crate) keys: Keys,
+    pub(crate) uses: Use,
+    pub(crate) run: fn(&mut Call<'_, '_>) -> Answer,
+}
+
+/// A command is done, or refused, and then nothing of it was done or answered.
+pub(crate) type Answer = Result<(), Refusal>;
+
+/// Why a command is refused: the error that the client gets.
+#[derive(Debug)]
+pub(crate) struct Refusal(pub(crate) Cow<'static, str>);
+
+impl From<&'static str> for Refusal {
+    fn from(text: &'static str) -> Self {
+        Self(Cow::Borrowed(text))
+    }
+}
+
+impl From<String> for Refusal {
+    fn from(text: String) -> Self {
+        Self(Cow::Owned(text))
+    }
+}
+
+impl From<forebay::Error> for Refusal {
+    fn from(error: forebay::Error) -> Self {
+        Self(Cow::Owned(format!("ERR {error}")))
+    }
+}
+
+pub(crate) const SYNTAX: &str = "ERR syntax error";
+pub(crate) const NOT_AN_INTEGER: &str = "ERR value is not an integer or out of range";
+const WRONG_TYPE: &str = "WRONGTYPE Operation against a key holding the wrong kind of value";
+
+/// What is known of a connection.
+#[derive(Debug)]
+pub(crate) struct Client {
+    pub(crate) id: u64,
+    pub(crate) name: Vec<u8>,
+    pub(crate) database: usize,
+    pub(crate) durability: Durability,
+    pub(crate) is_known: bool,
+    pub(crate) is_leaving: bool,
+    pub(crate) queue: Queue,
+}
+
+impl Client {
+    pub(crate) fn new(shared: &Shared) -> Self {
+        Self {
+            id: shared.new_id(),
+            name: Vec::new(),
+            database: 0,
+            durability: shared.config.durability,
+            is_known: shared.config.password.is_none(),
+            is_leaving: false,
+            queue: Queue::default(),
+        }
+    }
+}
+
+/// One request on its way.
+pub(crate) struct Call<'c, 's> {
+    /// The first is the name.
+    pub(crate) arguments: &'c [&'c [u8]],
+    pub(crate) client: &'c mut Client,
+    pub(crate) turn: &'c mut Turn<'s>,
+    pub(crate) reply: &'c mut Reply,
+}
+
+impl Call<'_, '_> {
+    /// What a key holds, if that is a text.
+    fn string(&mut self, key: &[u8]) -> Result<Option<&[u8]>, Refusal> {
+        match self.turn.get(self.client.database, key)? {
+            None => Ok(None),
+            Some(stored) if Type::of(&stored.bytes) == Some(Type::String) => Ok(Some(&stored.bytes[1..])),
+            Some(_) => Err(WRONG_TYPE.into()),
+        }
+    }
+
+    fn stored(&mut self, key: &[u8]) -> Result<Option<&Stored>, Refusal> {
+        Ok(self.turn.get(self.client.database, key)?)
+    }
+
+    /// When a key expires, if it does.
+    fn expiry(&mut self, key: &[u8]) -> Result<Option<u64>, Refusal> {
+        Ok(self.stored(key)?.and_then(|stored| stored.expiry))
+    }
+
+    fn set(&mut self, key: &[u8], text: &[u8], expiry: Option<u64>) {
+        let stored = Stored { bytes: crate::value::string(text), expiry };
+        self.turn.set(self.client.database, key, Some(stored));
+    }
+
+    fn delete(&mut self, key: &[u8]) {
+        self.turn.set(self.client.database, key, None);
+    }
+}
+
+/// The command of this name.
+pub(crate) fn find(name: &[u8]) -> Option<&'static Command> {
+    const NAME_BYTES_MAX: usize = 24;
+    let mut capitals = [0; NAME_BYTES_MAX];
+    let capitals = capitals.get_mut(..name.len())?;
+    capitals.copy_from_slice(name);
+    capitals.make_ascii_uppercase();
+    BY_NAME.get(&*capitals).copied()
+}
+
+impl Command {
+    /// Whether it takes so many arguments, the name included.
+    pub(crate) fn takes(&self, arguments: usize) -> bool {
+        match self.arity {
+            exact if exact >= 0 => arguments == exact as usize,
+            least => arguments >= least.unsigned_abs(),
+        }
+    }
+
+    /// The arguments that are keys.
+    pub(crate) fn keys_of<'a>(&self, arguments: &'a [&'a [u8]]) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        let (first, last, step) = self.keys;
+        let end = match last {
+            last if last >= 0 => last as usize + 1,
+            last => (arguments.len() + 1).saturating_sub(last.unsigned_abs()),
+        };
+        let end = if first == 0 { 0 } else { end.min(arguments.len()) };
+        arguments.get(first..end).unwrap_or_default().iter().step_by(step.max(1)).copied()
+    }
+
+    /// Tells a plan what it needs.
+    pub(crate) fn plan(&self, arguments: &[&[u8]], client: &Client, plan: &mut Plan) {
+        match self.uses {
+            Use::Nothing => client.queue.plan(self.name, plan),
+            Use::Whole => plan.whole(),
+            uses => {
+                let is_read = uses != Use::Writes;
+                self.keys_of(arguments).for_each(|key| plan.key(client.database, key, is_read));
+            }
+        }
+    }
+}
+
+/// Does what is asked, in a turn that has its keys.
+pub(crate) fn run(call: &mut Call<'_, '_>) {
+    let answer = match checked(call) {
+        Ok(command) if call.client.queue.takes(command) => {
+            call.client.queue.push(call.arguments);
+            call.reply.simple("QUEUED");
+            Ok(())
+        }
+        Ok(command) => run_command(command, call),
+        Err(refusal) => {
+            call.client.queue.spoil();
+            Err(refusal)
+        }
+    };
+    if let Err(Refusal(text)) = answer {
+        call.reply.error(&text);
+    }
+}
+
+/// The command that is asked, if it is one and may be asked.
+fn checked(call: &Call<'_, '_>) -> Result<&'static Command, Refusal> {
+    let command = find(call.arguments[0]).ok_or_else(|| unknown(call.arguments))?;
+    if !command.takes(call.arguments.len()) {
+        let name = command.name.to_ascii_lowercase();
+        return Err(format!("ERR wrong number of arguments for '{name}' command").into());
+    }
+    if !call.client.is_known && !connection::is_open(command.name) {
+        return Err("NOAUTH Authentication required.".into());
+    }
+    Ok(command)
+}
+
+/// The same once all was checked.
+fn run_command(command: &Command, call: &mut Call<'_, '_>) -> Answer {
+    if matches!(command.uses, Use::Changes | Use::Writes | Use::Whole) {
+        call.turn.asks_for(call.client.durability);
+    }
+    (command.run)(call)
+}
+
+fn unknown(arguments: &[&[u8]]) -> Refusal {
+    let shown =
+        |argument: &&[u8]| format!("'{}' ", String::from_utf8_lossy(&argument[..argument.len().min(128)]));
+    let begin: String = arguments[1..].iter().take(8).map(shown).collect();
+    let name = String::from_utf8_lossy(&arguments[0][..arguments[0].len().min(128)]).into_owned();
+    format!("ERR unknown command '{name}', with args beginning with: {begin}").into()
+}
+
+/// A number as Redis takes it: no spaces, no plus, no zeros in front.
+pub(crate) fn integer(text: &[u8]) -> Result<i64, Refusal> {
+    let parsed = std::str::from_utf8(text).ok().and_then(|text| text.parse::<i64>().ok());
+    parsed.filter(|number| number.to_string().as_bytes() == text).ok_or(NOT_AN_INTEGER.into())
+}
+
+/// Whether an argument is this word, in any case.
+pub(crate) fn is(argument: &[u8], word: &str) -> bool {
+    argument.eq_ignore_ascii_case(word.as_bytes())
+}

@@ -1,0 +1,26 @@
+//! A server that speaks the Redis protocol, over a database of Forebay.
+//!
+//! 1. A *loop* is a thread that has some of the connections ([`loops`]). Its *turn* begins with what all sockets have that
+//!    are ready.
+//! 2. Requests are cut out of the bytes ([`resp`]). Those of one turn are done in the order in which they came, by the
+//!    functions that [`commands`] lists.
+//! 3. A *turn* ([`turn`]) locks the keys of its requests, looks all of them up at once that are read, and keeps what is
+//!    written in memory, where the turn's later requests see it. At its end there is one batch and one commit, at the
+//!    strictest durability that a connection asked for.
+//! 4. Only then are replies sent, in the order of the requests.
+//!
+//! So a hundred connections that each wait for the disk share one sync, and a counter that is hot is written once a turn.
+
+#![expect(clippy::disallowed_methods, reason = "a server: sockets, threads and timers are the machine's own")]
+
+mod commands;
+mod config;
+mod glob;
+mod loops;
+mod resp;
+mod shared;
+mod turn;
+mod value;
+
+pub use config::Config;
+pub use loops::{Server, Stopper};

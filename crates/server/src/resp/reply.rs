@@ -1,0 +1,87 @@
+//! Replies, as version 2 or 3 of the protocol writes them.
+
+use std::io::Write;
+
+/// What is to be sent to a connection.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) bytes: Vec<u8>,
+    /// 2 or 3.
+    pub(crate) version: u8,
+}
+
+impl Default for Reply {
+    fn default() -> Self {
+        Self { bytes: Vec::new(), version: 2 }
+    }
+}
+
+impl Reply {
+    fn line(&mut self, mark: u8, text: impl std::fmt::Display) {
+        self.bytes.push(mark);
+        // A vector takes all.
+        let _ = write!(self.bytes, "{text}\r\n");
+    }
+
+    pub(crate) fn simple(&mut self, text: &str) {
+        self.line(b'+', text);
+    }
+
+    pub(crate) fn ok(&mut self) {
+        self.bytes.extend_from_slice(b"+OK\r\n");
+    }
+
+    /// An error is one line, whatever is in it.
+    pub(crate) fn error(&mut self, text: &str) {
+        let text: String = text.chars().map(|char| if char.is_control() { ' ' } else { char }).collect();
+        self.line(b'-', text);
+    }
+
+    pub(crate) fn int(&mut self, number: i64) {
+        self.line(b':', number);
+    }
+
+    pub(crate) fn bulk(&mut self, bytes: &[u8]) {
+        self.line(b'$', bytes.len());
+        self.bytes.extend_from_slice(bytes);
+        self.bytes.extend_from_slice(b"\r\n");
+    }
+
+    pub(crate) fn null(&mut self) {
+        self.bytes.extend_from_slice(if self.version == 3 { b"_\r\n" } else { b"$-1\r\n" });
+    }
+
+    /// No array, where one could be.
+    pub(crate) fn null_array(&mut self) {
+        self.bytes.extend_from_slice(if self.version == 3 { b"_\r\n" } else { b"*-1\r\n" });
+    }
+
+    pub(crate) fn bulk_or_null(&mut self, bytes: Option<&[u8]>) {
+        match bytes {
+            Some(bytes) => self.bulk(bytes),
+            None => self.null(),
+        }
+    }
+
+    pub(crate) fn array(&mut self, length: usize) {
+        self.line(b'*', length);
+    }
+
+    /// Pairs, of which each is two replies.
+    pub(crate) fn map(&mut self, pairs: usize) {
+        match self.version {
+            3 => self.line(b'%', pairs),
+            _ => self.line(b'*', 2 * pairs),
+        }
+    }
+
+    /// A text for people.
+    pub(crate) fn verbatim(&mut self, text: &str) {
+        if self.version == 3 {
+            self.line(b'=', text.len() + 4);
+            let _ = write!(self.bytes, "txt:{text}\r\n");
+        } else {
+            self.bulk(text.as_bytes());
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! A turn: what the requests of a loop read and write between two rounds of its sockets, with one commit at its end.
+//!
+//! **Invariant:** the lock of each key that is read or written is held, and what was written is in `entries` until it is
+//! committed.
+
+use forebay::{Batch, Durability, Result};
+use forebay_env::sync::MutexGuard;
+use hashbrown::HashMap;
+use hashbrown::hash_map::EntryRef;
+
+use crate::shared::{DATABASES, STRIPES, Shared, Stripe};
+
+/// What a key holds, as it is stored, and when that expires, in milliseconds since 1970.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Stored {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) expiry: Option<u64>,
+}
+
+/// A key of this turn.
+#[derive(Debug)]
+struct Entry {
+    stored: Option<Stored>,
+    is_written: bool,
+}
+
+type Entries = HashMap<Key, Entry, rapidhash::fast::RandomState>;
+
+/// A key, and the number of its database.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Key {
+    database: usize,
+    bytes: Vec<u8>,
+}
+
+/// The same where it is looked for.
+#[derive(Hash)]
+struct Sought<'k> {
+    database: usize,
+    bytes: &'k [u8],
+}
+
+impl hashbrown::Equivalent<Key> for Sought<'_> {
+    fn equivalent(&self, key: &Key) -> bool {
+        self.database == key.database && self.bytes == key.bytes
+    }
+}
+
+impl Sought<'_> {
+    fn owned(&self) -> Key {
+        Key { database: self.database, bytes: self.bytes.to_vec() }
+    }
+}
+
+/// The keys that a turn needs.
+#[derive(Debug, Default)]
+pub(crate) struct Plan {
+    stripes: Vec<usize>,
+    is_whole: bool,
+    /// What will be read, for each database.
+    reads: [Vec<Vec<u8>>; DATABASES],
+}
+
+impl Plan {
+    pub(crate) fn key(&mut self, database: usize, key: &[u8], is_read: bool) {
+        self.stripes.push(Shared::stripe_of(key));
+        if is_read {
+            self.reads[database].push(key.to_vec());
+        }
+    }
+
+    pub(crate) fn lock(&mut self, key: &[u8]) {
+        self.stripes.push(Shared::stripe_of(key));
+    }
+
+    /// All keys.
+    pub(crate) fn whole(&mut self) {
+        self.is_whole = true;
+    }
+}
+
+/// See the module.
+pub(crate) struct Turn<'s> {
+    pub(crate) shared: &'s Shared,
+    /// By their numbers: in this order all turns take them.
+    locks: Vec<(usize, MutexGuard<'s, Stripe>)>,
+    entries: Entries,
+    /// The time by which keys expire.
+    pub(crate) now: u64,
+    written: usize,
+    durability: Durability,
+}
+
+impl<'s> Turn<'s> {
+    /// Locks the keys that a turn needs, and looks those up that it reads.
+    pub(crate) fn begin(shared: &'s Shared, plan: &mut Plan) -> Result<Self> {
+        if plan.is_whole {
+            plan.stripes = (0..STRIPES).collect();
+        }
+        plan.stripes.sort_unstable();
+        plan.stripes.dedup();
+        let locks = plan.stripes.iter().map(|stripe| (*stripe, shared.lock(*stripe))).collect();
+        let mut turn = Self {
+            shared,
+            locks,
+            entries: Entries::default(),
+            now: shared.database.unix_milliseconds(),
+            written: 0,
+            durability: Durability::Memory,
+        };
+        for (database, keys) in plan.reads.iter_mut().enumerate().filter(|(_, keys)| !keys.is_empty()) {
+            let found = shared.table(database)?.multi_get_with_expiry(keys)?;
+            for (key, found) in keys.drain(..).zip(found) {
+                let stored = found.map(|(bytes, expiry)| Stored { bytes, expiry });
+                turn.entries.insert(Key { database, bytes: key }, Entry { stored, is_written: false });
+            }
+        }
+        Ok(turn)
+    }
+
+    /// What a key holds.
+    pub(crate) fn get(&mut self, database: usize, key: &[u8]) -> Result<Option<&Stored>> {
+        debug_assert!(self.is_locked(key), "the plan has the key");
+        let entry = self.entry(database, key)?;
+        Ok(entry.stored.as_ref())
+    }
+
+    fn entry(&mut self, database: usize, key: &[u8]) -> Result<&mut Entry> {
+        let now = self.now;
+        let sought = Sought { database, bytes: key };
+        let entry = match self.entries.entry_ref(&sought) {
+            EntryRef::Occupied(found) => found.into_mut(),
+            EntryRef::Vacant(vacant) => {
+                let stored = self.shared.table(database)?.get_with_expiry(key)?;
+                let stored = stored.map(|(bytes, expiry)| Stored { bytes, expiry });
+                vacant.insert_with_key(sought.owned(), Entry { stored, is_written: false })
+            }
+        };
+        if entry.stored.as_ref().is_some_and(|stored| stored.expiry.is_some_and(|expiry| expiry <= now)) {
+            entry.stored = None;
+        }
+        Ok(entry)
+    }
+
+    /// Has a key hold something, or nothing.
+    pub(crate) fn set(&mut self, database: usize, key: &[u8], stored: Option<Stored>) {
+        debug_assert!(self.is_locked(key), "the plan has the key");
+        let stripe = Shared::stripe_of(key);
+        if let Ok(at) = self.locks.binary_search_by_key(&stripe, |lock| lock.0) {
+            self.locks[at].1.written(database, key);
+        }
+        self.written += 1;
+        let entry = Entry { stored, is_written: true };
+        let sought = Sought { database, bytes: key };
+        match self.entries.entry_ref(&sought) {
+            EntryRef::Occupied(mut found) => drop(found.insert(entry)),
+            EntryRef::Vacant(vacant) => drop(vacant.insert_with_key(sought.owned(), entry)),
+        }
+    }
+
+    fn is_locked(&self, key: &[u8]) -> bool {
+        self.locks.binary_search_by_key(&Shared::stripe_of(key), |lock| lock.0).is_ok()
+    }
+
+    /// The lock of a key, if the turn has it.
+    pub(crate) fn stripe(&mut self, key: &[u8]) -> Option<&mut Stripe> {
+        let stripe = Shared::stripe_of(key);
+        let at = self.locks.binary_search_by_key(&stripe, |lock| lock.0).ok()?;
+        Some(&mut self.locks[at].1)
+    }
+
+    /// All locks that the turn has.
+    pub(crate) fn stripes(&mut self) -> impl Iterator<Item = &mut Stripe> {
+        self.locks.iter_mut().map(|(_, stripe)| &mut **stripe)
+    }
+
+    /// Has the turn's commit survive at least this.
+    pub(crate) fn asks_for(&mut self, durability: Durability) {
+        self.durability = self.durability.max(durability);
+    }
+
+    /// Writes what the turn has written so far where scans see it.
+    pub(crate) fn settle(&mut self) -> Result<()> {
+        let mut batch = Batch::new();
+        for (Key { database, bytes: key }, entry) in
+            self.entries.iter_mut().filter(|(_, entry)| entry.is_written)
+        {
+            let table = self.shared.table(*database)?;
+            match &entry.stored {
+                Some(Stored { bytes, expiry: None }) => batch.put(&table, key, bytes),
+                Some(Stored { bytes, expiry: Some(expiry) }) => {
+                    batch.put_until(&table, key, bytes, *expiry);
+                }
+                None => batch.delete(&table, key),
+            }
+            entry.is_written = false;
+        }
+        if !batch.is_empty() {
+            // The disk is waited for without locks.
+            self.shared.database.commit(batch, self.durability.min(Durability::Os))?;
+        }
+        Ok(())
+    }
+
+    /// Forgets what it knows of keys: they were dropped.
+    pub(crate) fn forget(&mut self, database: Option<usize>) {
+        self.entries.retain(|key, _| database.is_some_and(|dropped| dropped != key.database));
+        self.written += 1;
+    }
+
+    /// Commits what was written, and gives the locks back; then waits for the disk, if somebody asked for that.
+    pub(crate) fn finish(mut self) -> Result<()> {
+        self.settle()?;
+        let Self { shared, locks, written, durability, .. } = self;
+        drop(locks);
+        if written > 0 && durability == Durability::Disk {
+            shared.database.sync()?;
+        }
+        Ok(())
+    }
+}

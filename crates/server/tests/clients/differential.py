@@ -1,0 +1,176 @@
+"""Random commands, to the server and to a redis-server at once: equal replies, or a difference that is listed here.
+
+Requests go in pipelines that are divided at random bytes, in both versions of the protocol. A failure prints the seed, the
+command and both replies.
+
+    python differential.py --forebay target/debug/forebay --redis redis-server --rounds 200 --seed 1
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import random
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+KEYS = [b"a", b"b", b"c", b"key:1", b"key:2", b""]
+VALUES = [b"", b"0", b"1", b"-5", b"17", b"3.5", b"text", b"9223372036854775807", b"\x00\xff\r\n", b"x" * 100]
+NUMBERS = [b"0", b"1", b"-1", b"3", b"-7", b"100", b"9223372036854775807", b"nothing"]
+TIMES = [b"100", b"1000", b"0", b"-1", b"x", b"9223372036854775807"]
+
+
+def command(rng: random.Random) -> list[bytes]:
+    key, value, number, when = (lambda some=some: rng.choice(some) for some in (KEYS, VALUES, NUMBERS, TIMES))
+    some_keys = lambda: [key() for _ in range(rng.randint(1, 3))]  # noqa: E731
+    choices: list[Any] = [
+        lambda: [b"SET", key(), value()],
+        lambda: [b"SET", key(), value(), rng.choice([b"NX", b"XX", b"GET", b"KEEPTTL", b"nonsense"])],
+        lambda: [b"SET", key(), value(), rng.choice([b"EX", b"PX"]), when(), *rng.choice([[], [b"NX"], [b"GET"], [b"XX", b"GET"]])],
+        lambda: [b"GET", key()],
+        lambda: [b"GETSET", key(), value()],
+        lambda: [b"GETDEL", key()],
+        lambda: [b"GETEX", key(), *rng.choice([[], [b"PERSIST"], [b"EX", when()], [b"EX"]])],
+        lambda: [b"SETNX", key(), value()],
+        lambda: [b"SETEX", key(), when(), value()],
+        lambda: [b"MGET", *some_keys()],
+        lambda: [b"MSET", *sum(([key(), value()] for _ in range(2)), [])],
+        lambda: [b"MSETNX", key(), value(), key(), value()],
+        lambda: [b"STRLEN", key()],
+        lambda: [b"APPEND", key(), value()],
+        lambda: [b"GETRANGE", key(), number(), number()],
+        lambda: [b"SETRANGE", key(), rng.choice([b"0", b"3", b"-1", b"20", b"x"]), value()],
+        lambda: [rng.choice([b"INCR", b"DECR"]), key()],
+        lambda: [rng.choice([b"INCRBY", b"DECRBY"]), key(), number()],
+        lambda: [b"INCRBYFLOAT", key(), rng.choice([b"1", b"0.5", b"-2.25", b"1e3", b"text"])],
+        lambda: [rng.choice([b"DEL", b"UNLINK", b"EXISTS", b"TOUCH"]), *some_keys()],
+        lambda: [b"TYPE", key()],
+        lambda: [rng.choice([b"RENAME", b"RENAMENX"]), key(), key()],
+        lambda: [b"COPY", key(), key(), *rng.choice([[], [b"REPLACE"]])],
+        lambda: [rng.choice([b"EXPIRE", b"PEXPIREAT"]), key(), rng.choice([b"100", b"4000000000000", b"-1", b"x"]), *rng.choice([[], [b"NX"], [b"XX"], [b"GT"], [b"LT"], [b"NX", b"GT"], [b"no"]])],
+        lambda: [rng.choice([b"TTL", b"EXPIRETIME"]), key()],
+        lambda: [b"PERSIST", key()],
+        lambda: [b"SETBIT", key(), rng.choice([b"0", b"7", b"100", b"-1", b"x"]), rng.choice([b"0", b"1", b"2"])],
+        lambda: [b"GETBIT", key(), rng.choice([b"0", b"7", b"100", b"-1"])],
+        lambda: [b"BITCOUNT", key(), *rng.choice([[], [b"0", b"-1"], [b"1", b"2"], [b"-5", b"3", b"BIT"], [b"0"]])],
+        lambda: [b"BITPOS", key(), rng.choice([b"0", b"1", b"2"]), *rng.choice([[], [b"1"], [b"0", b"-1"], [b"2", b"9", b"BIT"]])],
+        lambda: [b"BITOP", rng.choice([b"AND", b"OR", b"XOR", b"NOT"]), key(), *some_keys()],
+        lambda: [b"DBSIZE"],
+        lambda: [b"SELECT", rng.choice([b"0", b"1", b"16", b"x"])],
+        lambda: [rng.choice([b"MULTI", b"EXEC", b"DISCARD", b"UNWATCH"])],
+        lambda: [b"WATCH", key()],
+        lambda: [rng.choice([b"FLUSHDB", b"PING", b"RANDOMKEY"])],
+        lambda: [b"ECHO", value()],
+        lambda: [rng.choice([b"GET", b"SET", b"INCR", b"MSET", b"NOSUCH"])],
+        lambda: [b"SCAN", b"0", b"COUNT", b"1000", b"MATCH", rng.choice([b"*", b"key:*", b"[ab]"])],
+    ]
+    return rng.choice(choices)()
+
+
+class Connection:
+    def __init__(self, port: int) -> None:
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=30)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.file = self.socket.makefile("rb")
+
+    def send(self, requests: list[list[bytes]], rng: random.Random) -> None:
+        data = b"".join(b"*%d\r\n" % len(one) + b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in one) for one in requests)
+        while data:
+            cut = rng.choice([1, 2, 7, 100, len(data)])
+            self.socket.sendall(data[:cut])
+            data = data[cut:]
+
+    def read(self) -> Any:
+        line = self.file.readline()
+        assert line.endswith(b"\r\n"), f"the connection ended with {line!r}"
+        mark, rest = line[:1], line[1:-2]
+        if mark in b"+-:,#_(":
+            return (mark, rest)
+        count = int(rest)
+        if count < 0:
+            return (mark, None)
+        if mark in b"$=":
+            return (mark, self.file.read(count + 2)[:-2])
+        return (mark, [self.read() for _ in range(2 * count if mark == b"%" else count)])
+
+
+def comparable(request: list[bytes], reply: Any) -> Any:
+    """What is to be equal."""
+    mark, value = reply
+    if mark == b"-":
+        # Errors are equal by their code: texts are for people.
+        return (mark, value.split(b" ")[0])
+    if request[0] == b"RANDOMKEY":
+        return (mark, value is None)
+    if request[0] == b"SCAN" and mark == b"*":
+        # Positions are our own, and keys come in our order.
+        return (mark, value[0][1] == b"0", sorted(key for _, key in value[1][1]))
+    if request[0] in (b"TTL", b"EXPIRETIME") and mark == b":" and int(value) > 0:
+        return (mark, int(value) // 10)
+    if mark == b"*" and value is not None:
+        return (mark, [comparable([b""], one) for one in value])
+    return reply
+
+
+@contextlib.contextmanager
+def servers(forebay: str, redis: str) -> Iterator[tuple[int, int]]:
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+        ports = []
+        for _ in range(2):
+            with socket.socket() as free:
+                free.bind(("127.0.0.1", 0))
+                ports.append(free.getsockname()[1])
+        for line in (
+            [forebay, "serve", str(Path(folder) / "db"), "--listen", f"127.0.0.1:{ports[0]}", "--quiet"],
+            [redis, "--port", str(ports[1]), "--save", "", "--dir", folder, "--loglevel", "warning"],
+        ):
+            process = subprocess.Popen(line)
+            stack.callback(process.wait, 30)
+            stack.callback(process.terminate)
+        for port in ports:
+            for _ in range(200):
+                with contextlib.suppress(OSError):
+                    socket.create_connection(("127.0.0.1", port)).close()
+                    break
+                time.sleep(0.05)
+        yield ports[0], ports[1]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--forebay", default="target/debug/forebay")
+    parser.add_argument("--redis", default="redis-server")
+    parser.add_argument("--rounds", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    compared = 0
+    with servers(arguments.forebay, arguments.redis) as ports:
+        for seed in range(arguments.seed, arguments.seed + arguments.rounds):
+            rng = random.Random(seed)
+            ends = [[Connection(port) for port in ports] for _ in range(2)]
+            ready = [[b"FLUSHALL"]] + ([[b"HELLO", b"3"]] if seed % 2 else [])
+            for pair in ends:
+                for one in pair:
+                    one.send(ready, rng)
+                    for _ in ready:
+                        one.read()
+            for _ in range(20):
+                pair = rng.choice(ends)
+                requests = [command(rng) for _ in range(rng.randint(1, 12))]
+                for one in pair:
+                    one.send(requests, rng)
+                for request in requests:
+                    ours, theirs = (one.read() for one in pair)
+                    compared += 1
+                    if comparable(request, ours) != comparable(request, theirs):
+                        raise SystemExit(f"seed {seed}: {request}\n  forebay {ours}\n  redis   {theirs}\n  of {requests}")
+    print(f"{compared:,} replies are equal, from seed {arguments.seed} on")
+
+
+if __name__ == "__main__":
+    main()

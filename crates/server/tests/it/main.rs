@@ -1,0 +1,6 @@
+//! The server, asked over sockets of this machine.
+
+mod client;
+mod commands;
+mod model;
+mod protocol;

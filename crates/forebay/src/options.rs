@@ -249,14 +249,6 @@ impl Options {
         self
     }
 
-    /// How readily lists are merged for the sake of lookups. In a table with many lists a lookup spends time on lists
-    /// that lack its key. For each second wasted in this way, idle background work may spend this many seconds on
-    /// merging: 8 by default, 0 for never.
-    pub fn read_compaction_ratio(mut self, ratio: f64) -> Self {
-        self.read_compaction_ratio = ratio;
-        self
-    }
-
     /// How much of the log is kept for [`Database::changes`](crate::Database::changes) once tables no longer need it.
     /// It is kept by whole segments, each as long as a write buffer at most, and the oldest go first; so give a few
     /// times the size of a write buffer. With 0 only the newest changes are there, those that are not in lists yet: that
@@ -275,15 +267,6 @@ impl Options {
     /// least one. With few open files, lookups and scans cost an `open` now and then, and no more memory.
     pub fn open_files_max(mut self, files: usize) -> Self {
         self.open_files_max = Some(files);
-        self
-    }
-
-    /// Whether files are written through the system's page cache. By default lists and values go around it, as most of
-    /// what is merged is not read soon, and would drive out what is. With it, what was just written is read from memory
-    /// that the system has to spare, without a read of the device: for databases that are not much larger than that. It
-    /// counts towards no limit, and the system takes it back when somebody needs it. It may be another at each opening.
-    pub fn system_cache(mut self, through: bool) -> Self {
-        self.system_cache = through;
         self
     }
 

@@ -21,7 +21,8 @@ pub(crate) struct Transaction {
 }
 
 impl Transaction {
-    /// Reads, once what was written before is in it. Where that cannot be, some of it may be in it, so it is over.
+    /// Reads, once what was written before is in it. Where that fails, or the read behind it, it is over: some of
+    /// what was written is in it, and Java still has all of that.
     fn read<T>(
         &self,
         writes: &[u8],
@@ -33,7 +34,11 @@ impl Transaction {
             *begun = None;
             return Err(failure);
         }
-        Ok(act(transaction)?)
+        let outcome = act(transaction);
+        if outcome.is_err() && !writes.is_empty() {
+            *begun = None;
+        }
+        Ok(outcome?)
     }
 }
 

@@ -180,7 +180,7 @@ impl<'s> Turn<'s> {
     }
 
     /// Writes what the turn has written so far where scans see it.
-    pub(crate) fn settle(&mut self) -> Result<()> {
+    pub(crate) fn write_out(&mut self) -> Result<()> {
         let mut batch = Batch::new();
         for (Key { database, bytes: key }, entry) in
             self.entries.iter_mut().filter(|(_, entry)| entry.is_written)
@@ -210,7 +210,7 @@ impl<'s> Turn<'s> {
 
     /// Commits what was written, and gives the locks back; then waits for the disk, if somebody asked for that.
     pub(crate) fn finish(mut self) -> Result<()> {
-        self.settle()?;
+        self.write_out()?;
         let Self { shared, locks, written, durability, .. } = self;
         drop(locks);
         if written > 0 && durability == Durability::Disk {

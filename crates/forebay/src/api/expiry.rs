@@ -37,12 +37,8 @@ impl Table {
 
     /// [`get_with_expiry`](Self::get_with_expiry) of several keys, all at a time; answers are in the order of the keys.
     /// Device reads: those of [`multi_get`](Self::multi_get).
-    pub fn multi_get_with_expiry<K: AsRef<[u8]>>(
-        &self,
-        keys: &[K],
-    ) -> Result<Vec<Option<(Vec<u8>, Option<u64>)>>> {
-        let found = read::multi_get_with_expiry(&self.engine.context, &self.view(), self.id(), keys)?;
-        Ok(found.into_iter().map(|found| found.map(|(value, expiry)| expiring(value, expiry))).collect())
+    pub fn multi_get_with_expiry<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Expiring>>> {
+        read::multi_get_with_expiry(&self.engine.context, &self.view(), self.id(), keys, expiring)
     }
 
     /// Gives an entry another expiry, in milliseconds since 1970, and leaves its value as it is. Says whether there is

@@ -2,6 +2,27 @@
 
 use forebay_store::Caching;
 
+use super::Options;
+
+impl Options {
+    /// How readily lists are merged for the sake of lookups. In a table with many lists a lookup spends time on lists
+    /// that lack its key. For each second wasted in this way, idle background work may spend this many seconds on
+    /// merging: 8 by default, 0 for never.
+    pub fn read_compaction_ratio(mut self, ratio: f64) -> Self {
+        self.read_compaction_ratio = ratio;
+        self
+    }
+
+    /// Whether files are written through the system's page cache. By default lists and values go around it, as most of
+    /// what is merged is not read soon, and would drive out what is. With it, what was just written is read from memory
+    /// that the system has to spare, without a read of the device: for databases that are not much larger than that. It
+    /// counts towards no limit, and the system takes it back when somebody needs it. It may be another at each opening.
+    pub fn system_cache(mut self, through: bool) -> Self {
+        self.system_cache = through;
+        self
+    }
+}
+
 /// How a handle reads: [`Table::with`](crate::Table::with), [`OrderedTable::with`](crate::OrderedTable::with) and
 /// [`Snapshot::with`](crate::Snapshot::with) give one that reads so. What is read is the same, but for
 /// [`keys_only`](Self::keys_only).

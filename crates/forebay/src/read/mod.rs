@@ -133,17 +133,18 @@ pub(crate) fn multi_get<K: AsRef<[u8]>>(
     Ok(stored.into_iter().map(|stored| ttl.unless_expired(stored)).collect())
 }
 
-/// The same, each with when it expires.
-pub(crate) fn multi_get_with_expiry<K: AsRef<[u8]>>(
+/// The same, each as `make` makes it of its value and when it expires.
+pub(crate) fn multi_get_with_expiry<K: AsRef<[u8]>, T>(
     context: &Context,
     view: &View,
     table: u32,
     keys: &[K],
-) -> Result<Vec<Option<(Vec<u8>, u64)>>> {
+    make: impl Fn(Vec<u8>, u64) -> T,
+) -> Result<Vec<Option<T>>> {
     let (ttl, stored) = multi_get_stored(context, view, table, keys)?;
     let cut = |mut value: Vec<u8>| {
         let expiry = ttl.cut(&mut value);
-        (value, expiry)
+        make(value, expiry)
     };
     Ok(stored.into_iter().map(|stored| stored.map(cut)).collect())
 }

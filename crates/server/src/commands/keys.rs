@@ -100,8 +100,8 @@ fn copy(call: &mut Call<'_, '_>) -> Answer {
 }
 
 /// The table of the connection's database, with all that was written so far.
-fn settled(call: &mut Call<'_, '_>) -> Result<Table, Refusal> {
-    call.turn.settle()?;
+fn table_of(call: &mut Call<'_, '_>) -> Result<Table, Refusal> {
+    call.turn.write_out()?;
     Ok(call.turn.shared.table(call.client.database)?)
 }
 
@@ -109,7 +109,7 @@ fn settled(call: &mut Call<'_, '_>) -> Result<Table, Refusal> {
 const KEYS_AT_A_TIME: usize = 1000;
 
 fn keys(call: &mut Call<'_, '_>) -> Answer {
-    let (table, pattern) = (settled(call)?, call.arguments[1]);
+    let (table, pattern) = (table_of(call)?, call.arguments[1]);
     let (mut found, mut position) = (Vec::new(), Some(0));
     while let Some(from) = position {
         let scanned = table.scan_from(from, KEYS_AT_A_TIME)?;
@@ -151,7 +151,7 @@ fn scan(call: &mut Call<'_, '_>) -> Answer {
             _ => return Err(SYNTAX.into()),
         };
     }
-    let scanned = settled(call)?.scan_from(cursor, count.min(COUNT_MAX) as usize)?;
+    let scanned = table_of(call)?.scan_from(cursor, count.min(COUNT_MAX) as usize)?;
     let is_asked = |(key, stored): &(Vec<u8>, Vec<u8>)| {
         pattern.is_none_or(|pattern| glob::matches(pattern, key))
             && of_type.as_ref().is_none_or(|asked| {
@@ -168,7 +168,7 @@ fn scan(call: &mut Call<'_, '_>) -> Answer {
 
 /// A key behind a place among the hashes that nobody chose.
 fn random_key(call: &mut Call<'_, '_>) -> Answer {
-    let table = settled(call)?;
+    let table = table_of(call)?;
     let place = rapidhash::v3::rapidhash_v3(&(call.turn.now, call.client.id).0.to_le_bytes());
     let mut found = table.scan_from(place, 1)?.entries;
     if found.is_empty() {

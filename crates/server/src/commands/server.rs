@@ -117,7 +117,7 @@ fn config(call: &mut Call<'_, '_>) -> Answer {
 
 /// All keys are counted: of a table that has not changed since it was counted last that is remembered.
 fn dbsize(call: &mut Call<'_, '_>) -> Answer {
-    call.turn.settle()?;
+    call.turn.write_out()?;
     let count = call.turn.shared.table(call.client.database)?.count()?;
     call.reply.int(count as i64);
     Ok(())
@@ -134,7 +134,7 @@ fn takes_modes(call: &Call<'_, '_>) -> Answer {
 fn flush(call: &mut Call<'_, '_>, database: Option<usize>) -> Answer {
     takes_modes(call)?;
     // What waits would come back.
-    call.turn.settle()?;
+    call.turn.write_out()?;
     let all = database.map_or(0..crate::shared::DATABASES, |number| number..number + 1);
     let tables: Vec<String> = call.turn.shared.database.tables().into_iter().map(|(name, _)| name).collect();
     for number in all {

@@ -179,8 +179,11 @@ fn mget(call: &mut Call<'_, '_>) -> Answer {
     Ok(())
 }
 
+/// A key and a value.
+type Pair<'a> = (&'a [u8], &'a [u8]);
+
 /// Keys and values in turn.
-fn pairs<'a>(call: &Call<'a, '_>, name: &str) -> Result<Vec<(&'a [u8], &'a [u8])>, Refusal> {
+fn pairs<'a>(call: &Call<'a, '_>, name: &str) -> Result<Vec<Pair<'a>>, Refusal> {
     if call.arguments.len().is_multiple_of(2) {
         return Err(format!("ERR wrong number of arguments for '{name}' command").into());
     }

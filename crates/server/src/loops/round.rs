@@ -62,12 +62,12 @@ impl Loop {
             }
         }
         for number in ready {
-            self.settle(number);
+            self.reply_to(number);
         }
     }
 
     /// Sends a connection its replies, and closes it if that was all.
-    fn settle(&mut self, number: usize) {
+    fn reply_to(&mut self, number: usize) {
         let Some(connection) = &mut self.connections[number] else { return };
         let was_behind = connection.is_behind();
         let is_there = connection.send(&self.shared);

@@ -73,9 +73,11 @@ pub fn run(seed: u64) -> Threaded {
     let env = Env { fs: MemoryFs::new(), ..Env::real() };
     // By dice of its own: half of them on the threads of a pool, with the databases that come and go beside.
     let has_pool = rng.clone().fork().chance(50);
+    let is_cached = rng.clone().fork().fork().chance(50);
     let options = Options::default()
         .write_buffer([4 << 10, 8 << 10, 32 << 10][rng.index(3)])
         .write_buffers(2 + rng.index(3))
+        .system_cache(is_cached)
         .env(env.clone());
     let threads = [1, 2, 4][rng.index(3)];
     let options = match has_pool {

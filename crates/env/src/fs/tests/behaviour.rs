@@ -7,8 +7,8 @@ use forebay_base::Error;
 use super::{TempDir, answer, put, read_all};
 use crate::AlignedBuf;
 use crate::fs::{
-    Access, BoundedFs, CrashFs, FaultyFs, FileSystem, LimitedFs, LockMode, MemoryFs, ReadRequest, RealFs,
-    TracedFs,
+    Access, BoundedFs, CachedFs, CrashFs, FaultyFs, FileSystem, LimitedFs, LockMode, MemoryFs, ReadRequest,
+    RealFs, TracedFs,
 };
 
 /// Runs `test` in an empty directory of each file system.
@@ -17,7 +17,10 @@ fn everywhere(test: fn(&dyn FileSystem, &Path)) {
     test(&*RealFs::new(), &temp.0);
     let temp = TempDir::new();
     test(&*BoundedFs::new(RealFs::new(), 1), &temp.0);
-    let simulated: [&dyn FileSystem; 6] = [
+    let temp = TempDir::new();
+    test(&*CachedFs::new(RealFs::new()), &temp.0);
+    let simulated: [&dyn FileSystem; 7] = [
+        &*CachedFs::new(MemoryFs::new()),
         &*MemoryFs::new(),
         &*CrashFs::new(1),
         &*FaultyFs::new(MemoryFs::new()),

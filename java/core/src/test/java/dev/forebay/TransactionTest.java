@@ -129,6 +129,19 @@ class TransactionTest {
         }
     }
 
+    /** Java still has what is in it already: a commit would write that twice, and merge it twice. */
+    @Test
+    void aReadThatFailsBehindWritesEndsIt() {
+        try (Database db = open()) {
+            Table table = db.table("t");
+            Transaction tx = db.begin();
+            tx.put(table, KEY, KEY);
+            assertThrows(ForebayException.InvalidArgument.class, () -> tx.prefix(table, KEY, Direction.FORWARD));
+            assertThrows(ForebayException.Closed.class, tx::commit);
+            assertNull(table.get(KEY));
+        }
+    }
+
     @Test
     void misuseIsAnException() {
         Database db = open();

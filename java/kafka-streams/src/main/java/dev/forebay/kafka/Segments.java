@@ -10,6 +10,7 @@ import java.util.Map;
 import java.util.NavigableMap;
 import java.util.Set;
 import java.util.concurrent.ConcurrentSkipListMap;
+import org.apache.kafka.streams.errors.ProcessorStateException;
 
 /**
  * The tables of a store whose entries expire: each has those of a time. Its name tells which, so those of a store that was
@@ -66,6 +67,10 @@ final class Segments {
                 database.dropDerived(table); // Nobody would keep it up to date.
             } else if (table.startsWith(prefix)) {
                 String[] times = table.substring(prefix.length()).split("\\Q" + UNTIL + "\\E");
+                if (times.length != 2) {
+                    throw new ProcessorStateException("table `" + table
+                            + "` was made by another version: remove the store's folder, and it is restored");
+                }
                 long first = Long.parseLong(times[0]);
                 byFirst.put(first, new Segment(
                         first, Long.parseLong(times[1]), database.table(table), isByTime ? byTime(table, tables) : null));

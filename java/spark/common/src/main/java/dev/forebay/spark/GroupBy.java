@@ -44,9 +44,15 @@ public final class GroupBy {
      *     to its folder for temporary files
      * @param partitions how many tasks the second stage has; 0 lets Spark decide
      * @throws ForebayException.InvalidArgument for columns and functions that do not fit
+     * @throws UnsupportedOperationException for a stream, each batch of which it would group by itself
      */
     public static Dataset<Row> groupBy(
             Dataset<Row> rows, List<String> key, Map<String, String> aggs, String memory, int partitions) {
+        if (rows.isStreaming()) {
+            throw new UnsupportedOperationException(
+                    "a stream is not grouped by GroupBy, which would group each batch by itself: use Dataset.groupBy with the "
+                            + "state store ForebayStateStoreProvider");
+        }
         Set<String> needed = new HashSet<>(key);
         aggs.values().forEach(function -> needed.addAll(Functions.columns(function)));
         StructType used = used(rows.schema(), needed);

@@ -35,7 +35,7 @@ def drop(db: fb.Database, kind: Kind) -> None:
 
 def counted(groups: Any) -> int:
     if isinstance(groups, fb.Cube):
-        return (groups.get() or {"n": 0})["n"]
+        return int((groups.get() or {"n": 0})["n"])
     return sum(pa.table(groups.result())["n"].to_pylist())
 
 
@@ -94,7 +94,8 @@ def test_what_is_kept_is_not_said_otherwise(db: fb.Database, kind: Kind) -> None
         opened(db, kind, schema=ROWS.schema.remove(2))
     # The same is well, also where texts are laid out otherwise, or columns come in another order.
     same = pa.schema([pa.field("b", pa.large_string()), ROWS.schema.field("a"), ROWS.schema.field("t")])
-    for given in ({"key": ["a", "b"]}, {"schema": ROWS.schema}, {"key": ("a", "b"), "schema": same}):
+    sames: list[dict[str, Any]] = [{"key": ["a", "b"]}, {"schema": ROWS.schema}, {"key": ("a", "b"), "schema": same}]
+    for given in sames:
         assert counted(opened(db, kind, **given)) == 2
 
 

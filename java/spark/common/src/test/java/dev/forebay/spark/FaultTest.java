@@ -95,7 +95,7 @@ class FaultTest {
                 Naming.Version from = at;
                 Map<String, String> model = new TreeMap<>(models.get(from));
                 int number = batch;
-                at = tried(() -> batch(executor, from, model, number, options.hasFamilies()), fault);
+                at = tried(() -> batch(executor, from, model, number, options.hasFamilies()), executor, fault);
                 models.put(at, model);
                 maintained(executor, fault);
             }
@@ -112,7 +112,7 @@ class FaultTest {
         Naming.Version run() throws Exception;
     }
 
-    private static Naming.Version tried(Attempt attempt, Fault fault) throws Exception {
+    private static Naming.Version tried(Attempt attempt, Executor executor, Fault fault) throws Exception {
         boolean hadFailed = fault.hasFailed;
         try {
             return attempt.run();
@@ -120,6 +120,8 @@ class FaultTest {
             if (hadFailed || !fault.hasFailed) {
                 throw error;
             }
+            // The end of a task aborts its store.
+            executor.state.giveUp();
             return attempt.run();
         }
     }

@@ -150,19 +150,25 @@ fn getdel(call: &mut Call<'_, '_>) -> Answer {
 
 fn getex(call: &mut Call<'_, '_>) -> Answer {
     let key = call.arguments[1];
-    // When it is to expire, if anything is to change.
-    let change = match &call.arguments[2..] {
-        [] => None,
-        [word] if is(word, "PERSIST") => Some(None),
-        [word, time] => Some(Some(expiry::positive(call, word, time, "getex")?)),
+    let words = &call.arguments[2..];
+    let is_time = |word: &[u8]| ["EX", "PX", "EXAT", "PXAT"].iter().any(|unit| is(word, unit));
+    match words {
+        [] => {}
+        [word] if is(word, "PERSIST") => {}
+        [word, _] if is_time(word) => {}
         _ => return Err(SYNTAX.into()),
-    };
+    }
     let Some(text) = call.string(key)?.map(<[u8]>::to_vec) else {
         call.reply.null();
         return Ok(());
     };
-    if let Some(expiry) = change {
-        write(call, key, &text, expiry)?;
+    match words {
+        [word, time] => {
+            let expiry = expiry::positive(call, word, time, "getex")?;
+            write(call, key, &text, Some(expiry))?;
+        }
+        [_] => write(call, key, &text, None)?,
+        _ => {}
     }
     call.reply.bulk(&text);
     Ok(())

@@ -113,12 +113,18 @@ impl Shared {
         Ok(table)
     }
 
-    /// Drops all keys of a database. Whoever calls it holds all stripes.
-    pub(crate) fn flush(&self, number: usize) -> Result<()> {
-        self.table(number)?;
+    /// Drops all keys of a database, or of all databases. Whoever calls it holds all stripes.
+    pub(crate) fn flush(&self, database: Option<usize>) -> Result<()> {
+        let there: Vec<String> = self.database.tables().into_iter().map(|(name, _)| name).collect();
         let mut tables = self.tables.write();
-        tables[number] = None;
-        self.database.drop_table(&number.to_string())
+        for number in database.map_or(0..DATABASES, |number| number..number + 1) {
+            tables[number] = None;
+            let name = number.to_string();
+            if there.contains(&name) {
+                self.database.drop_table(&name)?;
+            }
+        }
+        Ok(())
     }
 
     /// Which lock a key has, in all databases.

@@ -17,6 +17,12 @@ pub(crate) struct Stored {
     pub(crate) expiry: Option<u64>,
 }
 
+impl Stored {
+    fn of((bytes, expiry): (Vec<u8>, Option<u64>)) -> Self {
+        Self { bytes, expiry }
+    }
+}
+
 /// A key of this turn.
 #[derive(Debug)]
 struct Entry {
@@ -87,7 +93,7 @@ pub(crate) struct Turn<'s> {
     entries: Entries,
     /// The time by which keys expire.
     pub(crate) now: u64,
-    written: usize,
+    has_written: bool,
     durability: Durability,
 }
 
@@ -105,14 +111,17 @@ impl<'s> Turn<'s> {
             locks,
             entries: Entries::default(),
             now: shared.database.unix_milliseconds(),
-            written: 0,
+            has_written: false,
             durability: Durability::Memory,
         };
         for (database, keys) in plan.reads.iter_mut().enumerate().filter(|(_, keys)| !keys.is_empty()) {
+            // A hot key comes once.
+            keys.sort_unstable();
+            keys.dedup();
             let found = shared.table(database)?.multi_get_with_expiry(keys)?;
             for (key, found) in keys.drain(..).zip(found) {
-                let stored = found.map(|(bytes, expiry)| Stored { bytes, expiry });
-                turn.entries.insert(Key { database, bytes: key }, Entry { stored, is_written: false });
+                let entry = Entry { stored: found.map(Stored::of), is_written: false };
+                turn.entries.insert(Key { database, bytes: key }, entry);
             }
         }
         Ok(turn)
@@ -120,46 +129,36 @@ impl<'s> Turn<'s> {
 
     /// What a key holds.
     pub(crate) fn get(&mut self, database: usize, key: &[u8]) -> Result<Option<&Stored>> {
-        debug_assert!(self.is_locked(key), "the plan has the key");
-        let entry = self.entry(database, key)?;
-        Ok(entry.stored.as_ref())
-    }
-
-    fn entry(&mut self, database: usize, key: &[u8]) -> Result<&mut Entry> {
+        debug_assert!(self.stripe(key).is_some(), "the plan has the key");
         let now = self.now;
         let sought = Sought { database, bytes: key };
         let entry = match self.entries.entry_ref(&sought) {
             EntryRef::Occupied(found) => found.into_mut(),
             EntryRef::Vacant(vacant) => {
-                let stored = self.shared.table(database)?.get_with_expiry(key)?;
-                let stored = stored.map(|(bytes, expiry)| Stored { bytes, expiry });
+                let stored = self.shared.table(database)?.get_with_expiry(key)?.map(Stored::of);
                 vacant.insert_with_key(sought.owned(), Entry { stored, is_written: false })
             }
         };
         if entry.stored.as_ref().is_some_and(|stored| stored.expiry.is_some_and(|expiry| expiry <= now)) {
             entry.stored = None;
         }
-        Ok(entry)
+        Ok(entry.stored.as_ref())
     }
 
     /// Has a key hold something, or nothing.
     pub(crate) fn set(&mut self, database: usize, key: &[u8], stored: Option<Stored>) {
-        debug_assert!(self.is_locked(key), "the plan has the key");
-        let stripe = Shared::stripe_of(key);
-        if let Ok(at) = self.locks.binary_search_by_key(&stripe, |lock| lock.0) {
-            self.locks[at].1.written(database, key);
+        let stripe = self.stripe(key);
+        debug_assert!(stripe.is_some(), "the plan has the key");
+        if let Some(stripe) = stripe {
+            stripe.written(database, key);
         }
-        self.written += 1;
+        self.has_written = true;
         let entry = Entry { stored, is_written: true };
         let sought = Sought { database, bytes: key };
         match self.entries.entry_ref(&sought) {
             EntryRef::Occupied(mut found) => drop(found.insert(entry)),
             EntryRef::Vacant(vacant) => drop(vacant.insert_with_key(sought.owned(), entry)),
         }
-    }
-
-    fn is_locked(&self, key: &[u8]) -> bool {
-        self.locks.binary_search_by_key(&Shared::stripe_of(key), |lock| lock.0).is_ok()
     }
 
     /// The lock of a key, if the turn has it.
@@ -205,15 +204,15 @@ impl<'s> Turn<'s> {
     /// Forgets what it knows of keys: they were dropped.
     pub(crate) fn forget(&mut self, database: Option<usize>) {
         self.entries.retain(|key, _| database.is_some_and(|dropped| dropped != key.database));
-        self.written += 1;
+        self.has_written = true;
     }
 
     /// Commits what was written, and gives the locks back; then waits for the disk, if somebody asked for that.
     pub(crate) fn finish(mut self) -> Result<()> {
         self.write_out()?;
-        let Self { shared, locks, written, durability, .. } = self;
+        let Self { shared, locks, has_written, durability, .. } = self;
         drop(locks);
-        if written > 0 && durability == Durability::Disk {
+        if has_written && durability == Durability::Disk {
             shared.database.sync()?;
         }
         Ok(())

@@ -135,13 +135,7 @@ fn flush(call: &mut Call<'_, '_>, database: Option<usize>) -> Answer {
     takes_modes(call)?;
     // What waits would come back.
     call.turn.write_out()?;
-    let all = database.map_or(0..crate::shared::DATABASES, |number| number..number + 1);
-    let tables: Vec<String> = call.turn.shared.database.tables().into_iter().map(|(name, _)| name).collect();
-    for number in all {
-        if tables.contains(&number.to_string()) {
-            call.turn.shared.flush(number)?;
-        }
-    }
+    call.turn.shared.flush(database)?;
     call.turn.forget(database);
     call.turn.stripes().for_each(|stripe| stripe.all_written(database));
     call.reply.ok();

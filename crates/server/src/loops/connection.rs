@@ -16,7 +16,7 @@ const UNKNOWN: Limits = Limits { arguments_max: 10, argument_bytes_max: 16 << 10
 const ARGUMENTS_MAX: usize = 1 << 20;
 /// So much is read in a turn, and no more while so much is to be sent.
 const READ_BYTES_MAX: usize = 1 << 20;
-const CHUNK_BYTES: usize = 64 << 10;
+pub(super) const CHUNK_BYTES: usize = 64 << 10;
 /// Memory that a buffer keeps while it has nothing.
 const KEPT_BYTES_MAX: usize = 16 << 10;
 
@@ -84,17 +84,17 @@ impl Connection {
         self.took_at.is_some_and(|at| now.saturating_sub(at) > most)
     }
 
-    /// Reads what there is, up to a bound. `false` once it has ended.
-    pub(super) fn read(&mut self) -> bool {
-        let (mut chunk, mut read) = ([0; CHUNK_BYTES], 0);
+    /// Reads what there is, up to a bound, by way of `chunk`. `false` once it has ended.
+    pub(super) fn read(&mut self, chunk: &mut [u8]) -> bool {
+        let mut read = 0;
         while self.is_readable && read < READ_BYTES_MAX {
-            match self.socket.read(&mut chunk) {
+            match self.socket.read(chunk) {
                 Ok(0) => return false,
                 Ok(bytes) => {
                     self.requests.extend(&chunk[..bytes]);
                     read += bytes;
                     // A short read has emptied the socket; what comes after is an event.
-                    self.is_readable = bytes == CHUNK_BYTES;
+                    self.is_readable = bytes == chunk.len();
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => self.is_readable = false,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}

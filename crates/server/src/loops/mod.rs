@@ -15,7 +15,7 @@ use mio::{Events, Interest, Poll, Token, Waker};
 
 use crate::config::Config;
 use crate::shared::Shared;
-use connection::Connection;
+use connection::{CHUNK_BYTES, Connection};
 
 const WAKER: Token = Token(0);
 const LISTENER: Token = Token(1);
@@ -126,6 +126,10 @@ struct Loop {
     free: Vec<usize>,
     /// Those that may have more than was looked at.
     ready: Vec<usize>,
+    /// What is read comes here first.
+    chunk: Box<[u8]>,
+    /// In which second of the server it last looked for those that are silent.
+    looked_at: u64,
 }
 
 /// Without anything to do a loop looks around so often.
@@ -147,6 +151,8 @@ impl Loop {
             connections: Vec::new(),
             free: Vec::new(),
             ready: Vec::new(),
+            chunk: vec![0; CHUNK_BYTES].into(),
+            looked_at: 0,
         })
     }
 
@@ -223,9 +229,12 @@ impl Loop {
         }
     }
 
-    /// Closes those that take none of their replies for too long.
+    /// Closes those that take none of their replies for too long. Looks at all of them, so once a second.
     fn close_silent(&mut self) {
         let now = self.shared.uptime_seconds();
+        if std::mem::replace(&mut self.looked_at, now) == now {
+            return;
+        }
         let most = self.shared.config.silence_seconds_max;
         for number in 0..self.connections.len() {
             if self.connections[number].as_ref().is_some_and(|one| one.is_silent(now, most)) {

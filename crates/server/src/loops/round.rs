@@ -41,7 +41,7 @@ impl Loop {
             if connection.is_over || connection.is_behind() {
                 continue;
             }
-            let is_there = connection.read();
+            let is_there = connection.read(&mut self.chunk);
             let one = take(number, connection, &self.shared, &mut plan);
             // What it has sent before it went is done, though nobody may read the answers.
             connection.is_ending |= !is_there;
@@ -125,6 +125,10 @@ fn take(number: usize, connection: &mut Connection, shared: &Shared, plan: &mut 
             Ok(Some(spans)) => connection.waiting.push(spans),
             Err(wrong) => connection.wrong = Some(wrong),
         }
+    }
+    if !connection.client.is_known {
+        // Nobody looks anything up, or waits for locks, for who is refused. What lets one in has no keys.
+        return Asked { number, replies_from: connection.reply.bytes.len(), done: 0, most };
     }
     for spans in &connection.waiting {
         let arguments = arguments(&connection.requests, spans);

@@ -124,12 +124,7 @@ pub fn opened(
     match (kept, asked) {
         (Some((schema, kept)), Some(asked)) if kept != asked => {
             asked.agrees(&schema)?;
-            let told = format!(
-                "{} `{name}` was made with aggs {:?}; leave aggs out, or name another one",
-                shape.noun(),
-                kept.named()
-            );
-            Err(Error::invalid(told))
+            Err(others(shape, name, &kept))
         }
         (Some((schema, kept)), _) => Ok((kept, Some(schema))),
         (None, Some(asked)) => Ok((asked, None)),
@@ -138,6 +133,14 @@ pub fn opened(
             Err(Error::NotFound(told))
         }
     }
+}
+
+/// The error where other functions, or names for them, are asked for than are kept.
+fn others(shape: &Shape, name: &str, kept: &Asked) -> Error {
+    let (noun, named) = (shape.noun(), kept.named());
+    Error::invalid(format!(
+        "{noun} `{name}` was made with aggs {named:?}; leave aggs out, or name another one"
+    ))
 }
 
 /// Keeps what new groups are, before their first state is written. Where another handle was first, it has to be the same.
@@ -164,8 +167,7 @@ fn is_kept(
     let Some((kept, were)) = load(db, name, own)? else { return Ok(false) };
     if were != *asked {
         asked.agrees(&kept)?;
-        let told = format!("{} `{name}` was made with aggs {:?}", shape.noun(), were.named());
-        return Err(Error::invalid(told));
+        return Err(others(shape, name, &were));
     }
     if self::shape(db, name)?.as_ref() != Some(shape) {
         let told = format!("`{name}` was made as something else than this {}", shape.noun());

@@ -12,10 +12,12 @@ mod asked;
 pub mod kept;
 mod made;
 mod memory;
+mod pending;
 mod readers;
 
 pub use asked::Asked;
 pub use kept::Shape;
 pub use made::{Made, Wanted};
 pub use memory::{Groups, THREADS_MAX};
+pub use pending::{COMMIT_BYTES_MAX, PENDING_BYTES, put_states};
 pub use readers::{BATCH_ROWS, Batches, Caught, Rows, record_batch, record_batches};

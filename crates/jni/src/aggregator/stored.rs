@@ -5,18 +5,16 @@ use forebay::aggregate::Composite;
 use forebay::{Batch, Durability, Error, Result};
 use forebay_aggregate::arrow::{Form, PartialSchema, RecordBatchStates};
 use forebay_env::sync::{Arc, RwLock};
-use forebay_groups::{Asked, BATCH_ROWS, Batches, Made, Shape, Wanted, kept};
+use forebay_groups::{
+    Asked, BATCH_ROWS, Batches, COMMIT_BYTES_MAX, Made, PENDING_BYTES, Shape, Wanted, kept, put_states,
+};
 
 use super::{for_each, not_known, own};
 use crate::database::Open;
-use crate::failure::{Failure, Outcome};
+use crate::failure::Outcome;
 use crate::items::Items;
 use crate::options::durability;
 use crate::stream::Reader;
-
-/// States that gather before they are written take about so much; what is written by one commit no more than that.
-const PENDING_BYTES: usize = 16 << 20;
-const COMMIT_BYTES_MAX: usize = 1 << 30;
 
 /// See the module.
 pub(super) struct Stored {
@@ -109,6 +107,17 @@ impl Stored {
         self.open.with(|db| db.commit(batch, durability))
     }
 
+    fn write_states(
+        &self,
+        table: &Table,
+        states: &mut RecordBatchStates,
+        durability: Durability,
+    ) -> Outcome<()> {
+        let mut batch = Batch::new();
+        put_states(&table.aggregator, states, &mut batch)?;
+        self.write(batch, durability).map(drop)
+    }
+
     /// Adds rows, in parts. Returns how many there were.
     pub(super) fn update(&self, asked: &Asked, rows: Reader, durability_number: i32) -> Outcome<u64> {
         let durability = durability(durability_number, self.usual())?;
@@ -119,10 +128,10 @@ impl Stored {
             states.add_batch(&batch)?;
             count += batch.num_rows() as u64;
             if states.memory_bytes() >= PENDING_BYTES {
-                self.write(taken(&table, &mut states, Batch::new())?, durability)?;
+                self.write_states(&table, &mut states, durability)?;
             }
         }
-        self.write(taken(&table, &mut states, Batch::new())?, durability)?;
+        self.write_states(&table, &mut states, durability)?;
         Ok(count)
     }
 
@@ -138,7 +147,7 @@ impl Stored {
         if let Some(rows) = rows {
             let (table, mut states) = self.gathering(asked, &rows.schema())?;
             for_each(rows, |batch| states.add_batch(batch))?;
-            batch = taken(&table, &mut states, batch)?;
+            put_states(&table.aggregator, &mut states, &mut batch)?;
         }
         let Some(metadata) = metadata else { return self.write(batch, durability) };
         let table = self.found(asked)?.ok_or_else(not_known)?;
@@ -188,13 +197,4 @@ impl Stored {
         })?;
         Ok(Some(Box::new(Made::new(entries, &table.schema, wanted, BATCH_ROWS))))
     }
-}
-
-/// A batch, and behind what it has the states that have gathered.
-fn taken(table: &Table, states: &mut RecordBatchStates, mut batch: Batch) -> Outcome<Batch> {
-    states.take(&mut |key, state| {
-        batch.add_state(&table.aggregator, key, state);
-        Ok(())
-    })?;
-    Ok::<_, Failure>(batch)
 }

@@ -7,6 +7,7 @@ use forebay::{Batch, Durability, Error, Table};
 use forebay_aggregate::arrow::{OwnFunctions, PartialSchema, RecordBatchStates};
 use forebay_env::sync::atomic::Ordering;
 use forebay_env::sync::{Arc, RwLock};
+use forebay_groups::{COMMIT_BYTES_MAX, PENDING_BYTES};
 use pyo3::prelude::*;
 
 use super::asked::Asked;
@@ -19,10 +20,6 @@ use crate::database::Open;
 use crate::failure::{Failure, Outcome};
 use crate::options::Text;
 use crate::rows::{BATCH_ROWS, Batches};
-
-/// States that gather before they are written take about so much; what is written by one commit no more than that.
-pub(super) const PENDING_BYTES: usize = 16 << 20;
-pub(super) const COMMIT_BYTES_MAX: usize = 1 << 30;
 
 /// What is opened once the types of the key's columns are known.
 pub(super) trait Opens: Sized + Send + Sync {
@@ -314,16 +311,4 @@ impl<G: Writes> Held<G> {
         let groups = py.detach(|| self.of_rows(schema, states.schema().schema()))?;
         Ok((states, groups))
     }
-}
-
-/// Puts the states that have gathered into a batch.
-pub(super) fn put_states(
-    groups: &Stored,
-    states: &mut RecordBatchStates,
-    batch: &mut Batch,
-) -> forebay::Result<()> {
-    states.take(&mut |key, state| {
-        batch.add_state(&groups.aggregator, key, state);
-        Ok(())
-    })
 }

@@ -6,12 +6,13 @@ use forebay::aggregate::Groupings;
 use forebay::{Batch, Durability};
 use forebay_aggregate::arrow::PartialSchema;
 use forebay_env::sync::Arc;
+use forebay_groups::{COMMIT_BYTES_MAX, PENDING_BYTES, put_states};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
 use super::given::Given;
 use super::grouping;
-use super::held::{COMMIT_BYTES_MAX, Held, PENDING_BYTES, put_states};
+use super::held::Held;
 use super::memory::Aggregator;
 use super::pinned::AggregatorSnapshot;
 use super::read::View;
@@ -98,11 +99,11 @@ impl StoredAggregator {
             if states.memory_bytes() < PENDING_BYTES {
                 return Ok(());
             }
-            put_states(&groups, &mut states, &mut batch)?;
+            put_states(&groups.aggregator, &mut states, &mut batch)?;
             Self::write(held, &mut batch, durability)
         })?;
         py.detach(|| {
-            put_states(&groups, &mut states, &mut batch)?;
+            put_states(&groups.aggregator, &mut states, &mut batch)?;
             Self::write(held, &mut batch, durability)
         })?;
         Ok(rows)
@@ -137,7 +138,7 @@ impl StoredAggregator {
         }
         let commit = |mut all: Batch, durability| {
             if let (Some(states), Some(groups)) = (&mut gathered, &groups) {
-                put_states(groups, states, &mut all)?;
+                put_states(&groups.aggregator, states, &mut all)?;
             }
             match (metadata, groups) {
                 (Some(metadata), Some(groups)) => Ok(groups.aggregator.commit(all, durability, metadata)?),

@@ -14,7 +14,7 @@ use crate::database::Open;
 use crate::failure::Outcome;
 use crate::groups::asked::Asked;
 use crate::groups::grouping::Levels;
-use crate::groups::held::{Opens, PENDING_BYTES, Part, Writes};
+use crate::groups::held::{Opens, Part, Writes};
 use crate::groups::kept::Shape;
 use crate::groups::pinned::Pins;
 use crate::groups::read::{Grouped, Made, Wanted};
@@ -62,7 +62,8 @@ impl Opens for StoredCube {
 impl Writes for StoredCube {
     /// Each of the finest groups may come to one in every grouping.
     fn part(&self) -> Part {
-        let bytes = (PENDING_BYTES / self.cube.groupings().iter().count()).max(PART_BYTES_MIN);
+        let bytes =
+            (forebay_groups::PENDING_BYTES / self.cube.groupings().iter().count()).max(PART_BYTES_MIN);
         Part { bytes, rows: (bytes / ROW_BYTES).min(BATCH_ROWS) }
     }
 

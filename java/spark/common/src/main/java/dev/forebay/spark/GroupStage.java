@@ -43,7 +43,10 @@ final class GroupStage implements Serializable {
 
     /** The columns of the key, and one of states for each function. */
     StructType states() {
-        Schema schema = schema(Aggregator::states);
+        return states(schema(Aggregator::states));
+    }
+
+    private StructType states(Schema schema) {
         StructType columns = new StructType();
         for (int at = 0; at < schema.getFields().size(); at++) {
             columns = columns.add(place(at), at < keys.length ? key(at).dataType() : DataTypes.BinaryType);
@@ -67,14 +70,16 @@ final class GroupStage implements Serializable {
     }
 
     private Schema schema(Function<Aggregator, ArrowStream> shown) {
-        try (Aggregator none = new Aggregator(options("16M", ArrowRows.schema(rows)))) {
+        try (Aggregator none = groups(new AggregatorOptions().set("memory", "16M"))) {
             return ArrowRows.schema(shown.apply(none));
         }
     }
 
-    private AggregatorOptions options(String memory, Schema rows) {
-        ArrowStream types = ArrowStream.ofIpc(ArrowRows.none(rows));
-        return new AggregatorOptions().key(keys).aggs(aggs).schema(types).set("memory", memory);
+    /** No groups yet, of these rows. */
+    private Aggregator groups(AggregatorOptions options) {
+        try (ArrowStream types = ArrowStream.ofIpc(ArrowRows.none(ArrowRows.schema(rows)))) {
+            return new Aggregator(options.key(keys).aggs(aggs).schema(types));
+        }
     }
 
     /** The first stage. */
@@ -90,7 +95,7 @@ final class GroupStage implements Serializable {
         return input -> {
             // Spark passes on columns without their metadata, which tell the functions.
             Schema schema = schema(Aggregator::states);
-            return grouped(input, states(), schema, Aggregator::merge, Aggregator::result, answers);
+            return grouped(input, states(schema), schema, Aggregator::merge, Aggregator::result, answers);
         };
     }
 
@@ -102,8 +107,7 @@ final class GroupStage implements Serializable {
             Function<Aggregator, ArrowStream> shown,
             StructType columns) {
         Path spill = folder();
-        AggregatorOptions options = options(memory, ArrowRows.schema(rows)).set("spill", spill.toString());
-        Aggregator groups = new Aggregator(options);
+        Aggregator groups = groups(new AggregatorOptions().set("memory", memory).set("spill", spill.toString()));
         ArrowRows.atEnd(() -> {
             groups.close();
             Directories.remove(spill);

@@ -62,6 +62,7 @@ class _DatabaseOptions(TypedDict, total=False):
     create_if_missing: bool
     read_only: bool
     salvage: bool
+    system_cache: bool
     memory_limit: int | str
 
 class _TableOptions(TypedDict, total=False):

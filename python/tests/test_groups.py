@@ -23,6 +23,7 @@ EXACT = {
     "ni": (fb.count("i"), "count(i)"),
     "nt": (fb.count_if("b"), "case when count(b) > 0 then count(*) filter (where b) end"),
     "si": (fb.sum("i"), "sum(i)"),
+    "ii": (fb.isum("i"), "sum(i)"),
     "sd": (fb.sum("d"), "sum(d)"),
     "sf": (fb.fsum("f"), "sum(f)"),
     "lo": (fb.min("i"), "min(i)"),

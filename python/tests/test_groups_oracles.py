@@ -68,6 +68,8 @@ EXACT: dict[str, tuple[str, str | None, pl.Expr | Callable[[Rows], Any] | None]]
     "count_s": (fb.count("s"), "count(s)", C("s").count()),
     "count_if": (fb.count_if("b"), "case when count(b) > 0 then count_if(b) end", None),
     "sum_i": (fb.sum("i"), "sum(i)", pl.when(C("i").count() > 0).then(C("i").sum())),
+    "isum_i": (fb.isum("i"), "sum(i)", pl.when(C("i").count() > 0).then(C("i").sum())),
+    "isum_small": (fb.isum("small"), "sum(small)", None),
     "sum_small": (fb.sum("small"), "sum(small)", None),
     "sum_u": (fb.sum("u"), "sum(u)", None),
     "sum_d": (fb.sum("d"), "sum(d)", pl.when(C("d").count() > 0).then(C("d").sum())),

@@ -98,6 +98,19 @@ pub(crate) fn of_exact(column: Column) -> Box<dyn Function> {
     over_columns(SumDecimal, find, |sum| sum, accumulate)
 }
 
+pub(crate) fn of_whole(column: Column) -> Box<dyn Function> {
+    let at = column.index();
+    let accumulate: Accumulate = Box::new(move |kinds| {
+        matches!(kinds.get(at)?, Kind::I64)
+            .then(|| Folded::over(Integers::<false>, at) as Box<dyn Accumulator>)
+    });
+    let find = move |function: &SumInt, row: &[Value<'_>], state: &mut Vec<u8>| {
+        let hint = |error: Error| hinted(&error, "sum adds other numbers");
+        lift(function, column.short_int(row).map_err(hint)?, state)
+    };
+    over_columns(SumInt, find, Value::from, accumulate)
+}
+
 pub(crate) fn of_float_columns<A>(function: A, column: Column) -> Box<dyn Function>
 where
     A: for<'a> FixedAggregate<Input<'a> = f64, Output: Into<Value<'static>>> + Copy,

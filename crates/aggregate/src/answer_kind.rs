@@ -26,7 +26,7 @@ impl AnswerKind {
             "stddev_pop" | "stddev_samp" | "stddev" => Self::Float,
             "corr" | "r2" | "approx_distinct" | "theta" | "approx_quantile" => Self::Float,
             "bool_and" | "bool_or" => Self::Truth,
-            "min" | "max" | "sum" | "bit_and" | "bit_or" | "bit_xor" => Self::Number,
+            "min" | "max" | "sum" | "isum" | "bit_and" | "bit_or" | "bit_xor" => Self::Number,
             _ => Self::Text,
         }
     }

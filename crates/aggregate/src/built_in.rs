@@ -201,7 +201,7 @@ impl Values {
 fn single(name: &str, parameters: &[(&str, &str)], values: Values) -> Option<(String, Box<dyn Known>)> {
     match (name, parameters) {
         ("count/1", []) => values.found("count", Count, Value::from),
-        ("sum_int/1", []) => values.found("sum", SumInt, Value::from),
+        ("sum_int/1", []) => values.found("isum", SumInt, Value::from),
         ("sum_decimal/1", []) => values.found("sum", SumDecimal, |sum| sum),
         ("sum_float/1", []) => values.found("fsum", SumFloat, Value::from),
         ("avg/1", []) => values.found("avg", Average, Value::from),

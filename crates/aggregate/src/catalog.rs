@@ -8,7 +8,7 @@ use forebay_base::{Error, Result};
 
 use crate::adapt::{
     collected, frequent, of_exact, of_extreme, of_float_columns, of_floats, of_ints, of_numbers, of_pairs,
-    of_places, of_texts, of_truths, over_present, quantile, sample, top_k,
+    of_places, of_texts, of_truths, of_whole, over_present, quantile, sample, top_k,
 };
 use crate::built_in::histogram;
 use crate::columns::Wanted;
@@ -29,6 +29,7 @@ pub const FUNCTIONS: &[(&str, &str)] = &[
     ("count:C", "how many rows with a value in column C"),
     ("count_if:C", "how many rows in which C is true"),
     ("sum:C", "the exact sum of integers and decimals"),
+    ("isum:C", "the exact sum of integers of 64 bits, in less than half the memory"),
     ("fsum:C", "the compensated sum of numbers"),
     ("avg:C", "the mean"),
     ("mean:C", "the same as avg"),
@@ -175,6 +176,7 @@ fn build(name: &str, call: &Call<'_>) -> Result<Option<Box<dyn Function>>> {
         "count" => over_present(column),
         "count_if" => of_truths(CountIf, column),
         "sum" => of_exact(column),
+        "isum" => of_whole(column),
         "fsum" => of_float_columns(SumFloat, column),
         "avg" | "mean" => of_float_columns(Average, column),
         "min" => of_numbers(Min::default(), column, Wanted::Least),

@@ -169,6 +169,12 @@ impl Column {
         self.read(row, "an integer of at most 128 bits", |value| value.as_exact_number()?.as_i128())
     }
 
+    /// An integer of 64 bits.
+    pub(crate) fn short_int(&self, row: &[Value<'_>]) -> Result<Option<i64>> {
+        let read = |value: &Value<'_>| i64::try_from(value.as_exact_number()?.as_i128()?).ok();
+        self.read(row, "an integer of at most 64 bits", read)
+    }
+
     /// A truth.
     pub fn truth(&self, row: &[Value<'_>]) -> Result<Option<bool>> {
         self.read(row, "true, t, yes, y, 1 or false, f, no, n, 0", |value| value.as_bool())

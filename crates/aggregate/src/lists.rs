@@ -3,6 +3,11 @@
 //!
 //! **Invariant:** a list is a varint number of states, and each of them behind its varint length.
 
+#![cfg_attr(
+    not(feature = "arrow"),
+    expect(unreachable_pub, reason = "programs' own states come by columns alone")
+)]
+
 use std::fmt;
 
 use forebay_base::wire::{Reader, put_bytes, put_varint};

@@ -30,6 +30,7 @@ pub(super) fn answer_type(function: &str, columns: &[&DataType]) -> DataType {
 fn number_type(function: &str, column: Option<&DataType>) -> DataType {
     let column = column.unwrap_or(&DataType::Utf8);
     match column {
+        _ if function == "isum" => decimal(0),
         column if column.is_integer() && function == "sum" => decimal(0),
         DataType::UInt64 => decimal(0),
         column if column.is_integer() => DataType::Int64,

@@ -153,7 +153,7 @@ impl SumDecimal {
     /// What adds up the values of a lane of this kind.
     pub(crate) fn accumulator(kind: Kind, lane: usize) -> Box<dyn Accumulator> {
         match kind {
-            Kind::I64 => Folded::over(Integers, lane),
+            Kind::I64 => Folded::over(Integers::<true>, lane),
             _ => Box::new(Texts::new(lane)),
         }
     }

@@ -4,18 +4,18 @@
 //! **Invariant:** 128 bits hold any sum of 2^64 integers of 64.
 
 use super::decimal::Wide;
-use crate::Value;
 use crate::columns::{Accumulator, Folding, Items, Lane, Rows, ShortOrOdd, present, resize};
 use crate::number::POWERS;
 use crate::optional::{MISSING, PRESENT};
+use crate::{Plain, Value};
 
-/// The sum of integers.
-pub(super) struct Integers;
+/// The sum of integers: a state of `sum`, or of `isum`.
+pub(crate) struct Integers<const WIDE: bool>;
 
-impl Folding for Integers {
+impl<const WIDE: bool> Folding for Integers<WIDE> {
     type Value = i64;
     type Kept = i128;
-    const BYTES: usize = Wide::BYTES;
+    const BYTES: usize = if WIDE { Wide::BYTES } else { i128::BYTES };
 
     fn read(&self, lane: &Lane<'_>, values: &mut Vec<i64>, _refused: &mut Vec<u32>) {
         values.clear();
@@ -30,7 +30,7 @@ impl Folding for Integers {
         kept.wrapping_add(value.into())
     }
     fn write(&self, kept: i128, state: &mut [u8]) {
-        Wide::whole(kept).write(state);
+        if WIDE { Wide::whole(kept).write(state) } else { kept.write(state) }
     }
 }
 

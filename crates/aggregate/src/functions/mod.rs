@@ -23,6 +23,7 @@ pub use collect::{Collect, Collected, Distinct, Joined, StringAgg};
 pub use correlation::{Correlation, Fit};
 pub use count::{Count, CountIf};
 pub use decimal::SumDecimal;
+pub(crate) use decimal_columns::Integers;
 pub use extremes::{Max, MaxBytes, Min, MinBytes, Scalar};
 pub use flags::{BitAnd, BitOr, BitXor, BoolAnd, BoolOr};
 pub use histogram::{Bin, Histogram};

@@ -42,7 +42,7 @@ fn functions() -> Vec<(String, bool)> {
             "approx_quantile" => "approx_quantile:float:0.5".into(),
             "fsum" | "avg" | "mean" | "sum" | "max" => format!("{name}:float"),
             _ if name.starts_with("var") || name.starts_with("stddev") => format!("{name}:float"),
-            "min" | "bit_and" | "bit_or" | "bit_xor" => format!("{name}:int"),
+            "min" | "isum" | "bit_and" | "bit_or" | "bit_xor" => format!("{name}:int"),
             _ => format!("{name}:text"),
         };
         (text, exact(name))
@@ -149,6 +149,9 @@ fn text_of(array: &ArrayRef, row: usize) -> Option<Vec<u8>> {
     }
     Some(match array.data_type() {
         DataType::Int64 => array.as_primitive::<Int64Type>().value(row).to_string().into_bytes(),
+        DataType::Decimal128(_, 0) => {
+            array.as_primitive::<Decimal128Type>().value(row).to_string().into_bytes()
+        }
         DataType::Float64 => {
             Value::F64(array.as_primitive::<Float64Type>().value(row)).to_text().into_owned()
         }

@@ -34,7 +34,7 @@ fn answers(list: &str) -> Result<String> {
 fn every_function_answers() -> Result<()> {
     let expected = [
         ("count,count:name,count_if:ok", "4 | 3 | 2"),
-        ("sum:amount,fsum:price,avg:amount", "12 | 12.5 | 4"),
+        ("sum:amount,isum:amount,fsum:price,avg:amount", "12 | 12 | 12.5 | 4"),
         ("min:price,max:price,min_text:name,max_text:name,any:name", "0.5 | 10 | ebb | flood | ebb"),
         ("var_pop:amount,var_samp:amount", "20.666666666666668 | 31"),
         ("stddev_pop:amount,stddev_samp:amount", "4.546060565661952 | 5.56776436283002"),

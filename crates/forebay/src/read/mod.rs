@@ -179,14 +179,15 @@ pub(crate) fn find_all<K: AsRef<[u8]>>(
     let mut waiting: Vec<(usize, Lookup<'_>)> = lookups.enumerate().collect();
     waiting.iter().try_for_each(|(_, lookup)| note(view, table, lookup))?;
     for (buffer, limit) in view.buffers() {
-        waiting.retain(|(number, lookup)| {
-            let mut more = true;
-            buffer.find(&rows, lookup.prefix, lookup.key, limit, |record| {
-                more = folds[*number].add(rule, record);
-                more
-            });
-            more
+        let sought: Vec<(u64, &[u8])> =
+            waiting.iter().map(|(_, lookup)| (lookup.prefix, lookup.key)).collect();
+        let mut open = vec![true; sought.len()];
+        buffer.find_many(&rows, &sought, limit, |at, record| {
+            open[at] = folds[waiting[at].0].add(rule, record);
+            open[at]
         });
+        let mut open = open.into_iter();
+        waiting.retain(|_| open.next().unwrap_or(true));
     }
     context.metrics.gets_from_buffer.add((keys.len() - waiting.len()) as u64);
     let (numbers, lookups): (Vec<usize>, Vec<Lookup<'_>>) = waiting.into_iter().unzip();

@@ -26,6 +26,7 @@ const FUNCTIONS: [&str; 30] = [
     "first:text:int",
     "last:text:int",
     "top_k:int:3:text",
+    "isum:int",
     "distinct:text",
     "list:text:5",
     "set:text",
@@ -40,7 +41,7 @@ const FUNCTIONS: [&str; 30] = [
     "approx_quantile:int:0.5",
     "frequent:text:16",
 ];
-const EXACT: usize = 24;
+const EXACT: usize = 25;
 
 pub(crate) fn fuzz(rng: &mut Rng) {
     let (first, second) = (rng.index(FUNCTIONS.len()), rng.index(FUNCTIONS.len()));

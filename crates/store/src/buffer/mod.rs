@@ -9,6 +9,7 @@ mod cursor;
 mod draft;
 mod filed;
 mod folding;
+mod many;
 mod memtable;
 mod newer;
 mod notes;
@@ -47,6 +48,7 @@ use crate::log::frame;
 use crate::values::ValueFile;
 use memtable::Memtable;
 use run::{is_seen, record_in};
+use states::Latest;
 
 const CACHE_LINE_BYTES: usize = 64;
 
@@ -186,9 +188,12 @@ impl WriteBuffer {
         mut each: impl FnMut(&Record<'_>) -> bool,
     ) {
         if let Some(rule) = rows.states()
-            && self.find_state(rows, rule, (prefix, key), limit, &mut each)
+            && let Some(found) = self.with_states(rows, rule, limit, |latest, words, limit| {
+                latest.find(words, self, (Pieces::WHOLE.of(prefix), key), limit)
+            })
         {
-            return;
+            // The rule is asked when nothing is locked.
+            return found.into_iter().for_each(|found| found.show(self, key, &mut each));
         }
         self.with_runs(rows, limit, |runs, range_deletes| {
             let floor =
@@ -211,40 +216,34 @@ impl WriteBuffer {
         });
     }
 
-    /// The same where states are found by key; says whether they are.
-    fn find_state(
+    /// What `look` finds among states by key, given what waits and the length; nothing inside where there is none of the
+    /// table's, and nothing at all where they cannot be asked.
+    fn with_states<T>(
         &self,
         rows: &TableRows<'_>,
         rule: &dyn Combine,
-        (prefix, key): (u64, &[u8]),
         limit: usize,
-        each: &mut impl FnMut(&Record<'_>) -> bool,
-    ) -> bool {
-        let sought = (Pieces::WHOLE.of(prefix), key);
-        let found = {
+        look: impl Fn(&Latest, &[u64], usize) -> T,
+    ) -> Option<Option<T>> {
+        {
             let index = self.index.read();
-            let Some(table) = index.tables.get(&rows.table) else { return index.noted || self.is_empty() };
+            let Some(table) = index.tables.get(&rows.table) else {
+                return (index.noted || self.is_empty()).then_some(None);
+            };
             if table.is_of_other_order(rows) {
-                return true;
+                return Some(None);
             }
             let limit = limit.min(self.len());
             match table.states_at(limit) {
-                Some((latest, words)) => Some(latest.find(words, self, sought, limit)),
-                None if table.may_take_in() => None,
-                None => return false,
+                Some((latest, words)) => return Some(Some(look(latest, words, limit))),
+                None if table.may_take_in() => {}
+                None => return None,
             }
-        };
-        let found = found.or_else(|| {
-            let mut index = self.index.write();
-            let limit = limit.min(self.len());
-            let (latest, words) = index.tables.get_mut(&rows.table)?.take_in(self, rule, limit)?;
-            Some(latest.find(words, self, sought, limit))
-        });
-        // The rule is asked when nothing is locked.
-        found.is_some_and(|found| {
-            found.show(self, key, each);
-            true
-        })
+        }
+        let mut index = self.index.write();
+        let limit = limit.min(self.len());
+        let (latest, words) = index.tables.get_mut(&rows.table)?.take_in(self, rule, limit)?;
+        Some(Some(look(latest, words, limit)))
     }
 
     /// Cursors over a table's records inside `range` as they were at length `limit`, newest run first. They stand

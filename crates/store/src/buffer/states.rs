@@ -110,7 +110,7 @@ impl Latest {
     }
 
     /// Words before this place that are not taken in, oldest first.
-    fn untaken<'w>(&self, words: &'w [u64], limit: usize) -> &'w [u64] {
+    pub(super) fn untaken<'w>(&self, words: &'w [u64], limit: usize) -> &'w [u64] {
         let words = words.get(self.taken..).unwrap_or_default();
         &words[..words.partition_point(|&word| place_in(word) < limit)]
     }
@@ -148,8 +148,7 @@ impl Latest {
         !self.odd
     }
 
-    /// What there was of a key of this piece: the places of what is not taken in, newest first, and the state of the
-    /// rest.
+    /// What there was of a key of this piece.
     pub(super) fn find(
         &self,
         words: &[u64],
@@ -159,15 +158,23 @@ impl Latest {
     ) -> Found {
         let untaken = self.untaken(words, limit).iter().rev().filter(|&&word| piece_of(word) == piece);
         let places = untaken.map(|&word| place_in(word)).filter(|&place| buffer.record(place).key == key);
-        let state = self.states.as_ref().and_then(|states| states.find(buffer, piece, key));
-        Found { places: places.collect(), state: state.map(|record| (record.kind, record.value.into())) }
+        Found { places: places.collect(), state: self.state(buffer, piece, key) }
+    }
+
+    /// What all that is taken in comes to.
+    pub(super) fn state(&self, buffer: &WriteBuffer, piece: u32, key: &[u8]) -> Option<State> {
+        let record = self.states.as_ref()?.find(buffer, piece, key)?;
+        Some((record.kind, record.value.into()))
     }
 }
 
-/// What there is of a key.
+/// A state, and what it is of.
+type State = (Kind, SmallVec<[u8; 32]>);
+
+/// What there is of a key: the places of what is not taken in, newest first, and the state of the rest.
 pub(super) struct Found {
-    places: SmallVec<[usize; 8]>,
-    state: Option<(Kind, SmallVec<[u8; 32]>)>,
+    pub(super) places: SmallVec<[usize; 8]>,
+    pub(super) state: Option<State>,
 }
 
 impl Found {

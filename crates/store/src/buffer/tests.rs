@@ -282,6 +282,16 @@ proptest! {
                 }
                 expected.push((key.clone(), wanted));
             }
+            let keys: Vec<(u64, &[u8])> = expected.iter().map(|(key, _)| (order.prefix(key), &key[..])).collect();
+            let mut found = vec![Vec::new(); keys.len()];
+            buffer.find_many(&rows, &keys, limit, |at, record| {
+                found[at].push((record.kind, record.value.to_vec()));
+                true
+            });
+            for (found, (key, wanted)) in found.iter().zip(&expected) {
+                let records = found.iter().map(|(kind, value)| Record { kind: *kind, key, value });
+                prop_assert_eq!(&fold(&rule, records), wanted);
+            }
             for direction in [Direction::Forward, Direction::Backward] {
                 let cursors = sought(buffer.cursors(&rows, &Range::all(), limit), direction);
                 prop_assert_eq!(walk_merging(&rule, cursors, direction), expected.clone());
@@ -397,4 +407,27 @@ fn few_lookups_meet_many_records_that_wait() {
     let look = |key: &[u8]| buffer.find(&rows, order.prefix(key), key, usize::MAX, |_| true);
     let lookups = (0..).take_while(|_| !is_taken_in()).map(|_| look(&[0; 4])).count();
     assert!((50..100).contains(&lookups), "{lookups} lookups");
+}
+
+/// Each key took a part of what waits in, and looked the rest through.
+#[test]
+fn keys_that_are_looked_up_together_look_once() {
+    let (order, rule) = (Order::Hashed { seed: 2 }, Merging::Add);
+    let rows = TableRows { table: 4, order, rule: Some(&rule) };
+    let (arena, mut appender) = Arena::new(16 << 20);
+    let buffer = Arc::new(WriteBuffer::new(1, arena, None));
+    let batch: Vec<(Vec<u8>, u8)> =
+        (0..300_000u32).map(|number| ((number % 100_000).to_le_bytes().into(), 1)).collect();
+    append(&mut appender, Some(&buffer), order, 4, &batch, &[Kind::Put]);
+    // Every other one is not there.
+    let keys: Vec<[u8; 4]> = (0..20_000u32).map(|number| (number * 10).to_le_bytes()).collect();
+    let sought: Vec<(u64, &[u8])> = keys.iter().map(|key| (order.prefix(key), &key[..])).collect();
+    let mut sums = vec![0; keys.len()];
+    buffer.find_many(&rows, &sought, usize::MAX, |at, record| {
+        sums[at] += record.value[0];
+        true
+    });
+    let (there, absent) = sums.split_at(10_000);
+    assert!(there.iter().all(|sum| *sum == 3) && absent.iter().all(|sum| *sum == 0));
+    assert!(buffer.index.read().tables[&4].states_at(buffer.len()).is_none(), "most still wait");
 }

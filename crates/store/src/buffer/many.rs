@@ -1,0 +1,103 @@
+//! Lookups of many keys at a time in a table of states: what is not [taken in](super::states) yet is looked through once
+//! for all of them.
+
+use forebay_base::Record;
+use forebay_base::sort::{Pieces, piece_of};
+use smallvec::SmallVec;
+
+use super::run::place_in;
+use super::states::{Found, Latest};
+use super::{TableRows, WriteBuffer};
+
+/// Longer lists are looked up in parts: what was found is in memory until nothing is locked.
+const KEYS_MAX: usize = 8192;
+/// Bits for each key: of so many pieces that nobody looks for, one is looked for by bisection.
+const SIEVE_BITS: usize = 32;
+
+/// Which pieces are looked for, and by which keys.
+struct Sought {
+    /// By piece.
+    keys: Vec<(u32, u32)>,
+    sieve: Vec<u64>,
+    /// How far a piece is shifted to find its bit.
+    shift: u32,
+}
+
+impl Sought {
+    fn new(pieces: impl ExactSizeIterator<Item = u32>) -> Self {
+        let bits = (SIEVE_BITS * pieces.len()).next_power_of_two().max(64);
+        debug_assert!(bits <= 1 << 32, "a piece has a bit for each");
+        let (shift, mut sieve) = (32 - bits.trailing_zeros(), vec![0_u64; bits / 64]);
+        let mut keys: Vec<(u32, u32)> = pieces.zip(0..).collect();
+        keys.sort_unstable();
+        for (piece, _) in &keys {
+            sieve[(piece >> shift) as usize / 64] |= 1 << ((piece >> shift) % 64);
+        }
+        Self { keys, sieve, shift }
+    }
+
+    /// The keys of this piece.
+    #[inline]
+    fn of(&self, piece: u32) -> impl Iterator<Item = usize> {
+        let bit = piece >> self.shift;
+        let may = self.sieve[bit as usize / 64] >> (bit % 64) & 1 == 1;
+        let from = if may { self.keys.partition_point(|(other, _)| *other < piece) } else { self.keys.len() };
+        self.keys[from..].iter().take_while(move |(other, _)| *other == piece).map(|(_, at)| *at as usize)
+    }
+}
+
+impl Latest {
+    /// As [`find`](Self::find) of each of some keys.
+    fn find_many(
+        &self,
+        words: &[u64],
+        buffer: &WriteBuffer,
+        keys: &[(u64, &[u8])],
+        limit: usize,
+    ) -> Vec<Found> {
+        let pieces = keys.iter().map(|(prefix, _)| Pieces::WHOLE.of(*prefix));
+        let found = keys.iter().zip(pieces.clone()).map(|((_, key), piece)| Found {
+            places: SmallVec::new(),
+            state: self.state(buffer, piece, key),
+        });
+        let mut found: Vec<Found> = found.collect();
+        let sought = Sought::new(pieces);
+        for (place, piece) in
+            self.untaken(words, limit).iter().rev().map(|&word| (place_in(word), piece_of(word)))
+        {
+            for at in sought.of(piece).filter(|&at| buffer.record(place).key == keys[at].1) {
+                found[at].places.push(place);
+            }
+        }
+        found
+    }
+}
+
+impl WriteBuffer {
+    /// As [`find`](Self::find) of each of some keys, given with their prefixes; `each` is told which of them.
+    pub fn find_many(
+        &self,
+        rows: &TableRows<'_>,
+        keys: &[(u64, &[u8])],
+        limit: usize,
+        mut each: impl FnMut(usize, &Record<'_>) -> bool,
+    ) {
+        for (part, keys) in keys.chunks(KEYS_MAX).enumerate() {
+            let first = part * KEYS_MAX;
+            let look = |latest: &Latest, words: &[u64], limit| latest.find_many(words, self, keys, limit);
+            let rule = rows.states().filter(|_| keys.len() > 1);
+            match rule.and_then(|rule| self.with_states(rows, rule, limit, look)) {
+                Some(found) => {
+                    for (at, found) in found.into_iter().flatten().enumerate() {
+                        found.show(self, keys[at].1, &mut |record| each(first + at, record));
+                    }
+                }
+                None => {
+                    for (at, (prefix, key)) in keys.iter().enumerate() {
+                        self.find(rows, *prefix, key, limit, |record| each(first + at, record));
+                    }
+                }
+            }
+        }
+    }
+}

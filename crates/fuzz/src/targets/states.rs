@@ -8,7 +8,7 @@ use crate::damage::damage;
 use crate::draws::{self, one_of};
 
 /// Of every function one; those that are exact come first.
-const FUNCTIONS: [&str; 30] = [
+const FUNCTIONS: [&str; 31] = [
     "count",
     "count:int",
     "count_if:int",

@@ -1,6 +1,7 @@
 //! What can be asked. Each file has the commands of one kind, and says for each how many arguments it takes, which of
 //! them are keys, and whether it reads or writes them; [`ALL`] has one line a file.
 
+mod aggregates;
 mod bits;
 mod connection;
 mod counters;
@@ -16,15 +17,18 @@ use std::sync::LazyLock;
 
 use forebay::Durability;
 
+use crate::jobs::{Slot, Work};
 use crate::resp::Reply;
 use crate::shared::Shared;
 use crate::turn::{Plan, Stored, Turn};
 use crate::value::Type;
 
+pub(crate) use aggregates::Aggregates;
 pub(crate) use transactions::Queue;
 
 /// All of them.
-const ALL: [&[Command]; 8] = [
+const ALL: [&[Command]; 9] = [
+    aggregates::COMMANDS,
     connection::COMMANDS,
     server::COMMANDS,
     keys::COMMANDS,
@@ -49,6 +53,8 @@ pub(crate) enum Use {
     Changes,
     /// It writes without a look.
     Writes,
+    /// It adds what merges, and reads nothing: only who wants all keys waits for it.
+    Adds,
     /// It concerns all keys there are.
     Whole,
 }
@@ -106,6 +112,10 @@ pub(crate) struct Client {
     pub(crate) is_known: bool,
     pub(crate) is_leaving: bool,
     pub(crate) queue: Queue,
+    /// It does what waited for `EXEC`.
+    pub(crate) is_in_transaction: bool,
+    /// What is to be done once the turn is committed, and answered then.
+    pub(crate) work: Option<Work>,
 }
 
 impl Client {
@@ -118,6 +128,8 @@ impl Client {
             is_known: shared.config.password.is_none(),
             is_leaving: false,
             queue: Queue::default(),
+            is_in_transaction: false,
+            work: None,
         }
     }
 }
@@ -153,6 +165,19 @@ impl Call<'_, '_> {
     fn set(&mut self, key: &[u8], text: &[u8], expiry: Option<u64>) {
         let stored = Stored { bytes: crate::value::string(text), expiry };
         self.turn.set(self.client.database, key, Some(stored));
+    }
+
+    /// Has a thread do it, behind the turn. It holds so many bytes of memory meanwhile.
+    fn later(
+        &mut self,
+        bytes: usize,
+        run: impl FnOnce(&mut Reply, &Slot) -> Answer + Send + 'static,
+    ) -> Answer {
+        if self.client.is_in_transaction {
+            return Err("ERR the command takes long, and cannot stand in a transaction".into());
+        }
+        self.client.work = Some(Work::new(bytes, run));
+        Ok(())
     }
 
     fn delete(&mut self, key: &[u8]) {
@@ -195,6 +220,8 @@ impl Command {
         match self.uses {
             Use::Nothing => client.queue.plan(self.name, plan),
             Use::Whole => plan.whole(),
+            // Any lock keeps those out that want all of them.
+            Use::Adds => arguments.last().into_iter().for_each(|argument| plan.lock(argument)),
             uses => {
                 let is_read = uses != Use::Writes;
                 self.keys_of(arguments).for_each(|key| plan.key(client.database, key, is_read));
@@ -237,7 +264,7 @@ fn checked(call: &Call<'_, '_>) -> Result<&'static Command, Refusal> {
 
 /// The same once all was checked.
 fn run_command(command: &Command, call: &mut Call<'_, '_>) -> Answer {
-    if matches!(command.uses, Use::Changes | Use::Writes | Use::Whole) {
+    if matches!(command.uses, Use::Changes | Use::Writes | Use::Adds | Use::Whole) {
         call.turn.asks_for(call.client.durability);
     }
     (command.run)(call)

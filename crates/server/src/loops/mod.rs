@@ -14,6 +14,7 @@ use mio::net::TcpListener;
 use mio::{Events, Interest, Poll, Token, Waker};
 
 use crate::config::Config;
+use crate::jobs::WORKERS;
 use crate::shared::Shared;
 use connection::{CHUNK_BYTES, Connection};
 
@@ -97,6 +98,7 @@ impl Server {
                 thread::Builder::new().name(format!("forebay-loop-{number}")).spawn(run)
             })
             .collect();
+        let workers: Vec<_> = (0..WORKERS).map(|number| work(&shared, number)).collect();
         let mut ended = Ok(());
         for thread in threads {
             let outcome = thread.map(|thread| thread.join());
@@ -110,10 +112,18 @@ impl Server {
             };
             ended = ended.and(outcome);
         }
+        shared.jobs.close();
+        workers.into_iter().flatten().for_each(|worker| drop(worker.join()));
         drop(listener);
         shared.database.sync()?;
         ended.map_err(|error| Error::invalid(format!("the server ended: {error}")))
     }
+}
+
+/// A thread that does what takes long. Without any such commands wait for ever, and the loops go on.
+fn work(shared: &Arc<Shared>, number: usize) -> Option<thread::JoinHandle<()>> {
+    let shared = Arc::clone(shared);
+    thread::Builder::new().name(format!("forebay-job-{number}")).spawn(move || shared.jobs.run()).ok()
 }
 
 /// A thread's connections.
@@ -126,6 +136,8 @@ struct Loop {
     free: Vec<usize>,
     /// Those that may have more than was looked at.
     ready: Vec<usize>,
+    /// Those that wait for a job.
+    working: Vec<usize>,
     /// What is read comes here first.
     chunk: Box<[u8]>,
     /// In which second of the server it last looked for those that are silent.
@@ -151,6 +163,7 @@ impl Loop {
             connections: Vec::new(),
             free: Vec::new(),
             ready: Vec::new(),
+            working: Vec::new(),
             chunk: vec![0; CHUNK_BYTES].into(),
             looked_at: 0,
         })
@@ -179,6 +192,7 @@ impl Loop {
                     }
                 }
             }
+            self.collect();
             self.round();
             self.close_silent();
         }
@@ -222,6 +236,7 @@ impl Loop {
     fn close(&mut self, number: usize) {
         if let Some(mut connection) = self.connections[number].take() {
             connection.client.queue.leave(&self.shared);
+            connection.job.iter().for_each(|job| job.leave());
             self.shared.buffers_bytes.fetch_sub(connection.counted_bytes, Ordering::Relaxed);
             self.shared.connections.fetch_sub(1, Ordering::Relaxed);
             let _ = self.poll.registry().deregister(&mut connection.socket);

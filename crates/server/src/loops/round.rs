@@ -38,7 +38,7 @@ impl Loop {
         let mut plan = Plan::default();
         for &number in &ready {
             let Some(connection) = &mut self.connections[number] else { continue };
-            if connection.is_over || connection.is_behind() {
+            if connection.is_over || connection.is_behind() || connection.job.is_some() {
                 continue;
             }
             let is_there = connection.read(&mut self.chunk);
@@ -52,7 +52,13 @@ impl Loop {
             if let Some(connection) = &mut self.connections[one.number] {
                 connection.waiting.drain(..one.done);
                 connection.requests.forget(&mut connection.waiting);
-                connection.has_more = !connection.waiting.is_empty() || one.done == one.most;
+                if let Some(work) = connection.client.work.take() {
+                    let job = self.shared.jobs.submit(work, connection.reply.version, &self.waker);
+                    connection.job = Some(job);
+                    self.working.push(one.number);
+                }
+                connection.has_more =
+                    !connection.waiting.is_empty() || one.done == one.most || connection.job.is_some();
                 if !connection.has_more {
                     if let Some(Wrong(text)) = connection.wrong {
                         connection.reply.error(&format!("ERR {text}"));
@@ -66,6 +72,20 @@ impl Loop {
         }
     }
 
+    /// Gives connections the replies that they have waited for.
+    pub(super) fn collect(&mut self) {
+        let Self { connections, working, ready, .. } = self;
+        working.retain(|&number| {
+            let Some(connection) = &mut connections[number] else { return false };
+            let Some(job) = &connection.job else { return false };
+            let Some(reply) = job.take() else { return true };
+            connection.reply.bytes.extend_from_slice(&reply);
+            connection.job = None;
+            ready.push(number);
+            false
+        });
+    }
+
     /// Sends a connection its replies, and closes it if that was all.
     fn reply_to(&mut self, number: usize) {
         let Some(connection) = &mut self.connections[number] else { return };
@@ -76,6 +96,7 @@ impl Loop {
         if !is_there || !fits || is_over && !connection.has_replies() {
             self.close(number);
         } else if !is_over
+            && connection.job.is_none()
             && !connection.is_behind()
             && (connection.is_readable || connection.has_more || was_behind)
         {
@@ -106,6 +127,7 @@ impl Loop {
             for one in asked {
                 if let Some(connection) = &mut self.connections[one.number] {
                     one.done = one.done.max(1).min(connection.waiting.len());
+                    connection.client.work = None;
                     connection.reply.bytes.truncate(one.replies_from);
                     (0..one.done).for_each(|_| connection.reply.error(&format!("ERR {error}")));
                 }
@@ -148,6 +170,9 @@ fn run(connection: &mut Connection, turn: &mut Turn<'_>) -> usize {
         let Connection { requests, waiting, reply, client, .. } = connection;
         let arguments = arguments(requests, &waiting[at]);
         commands::run(&mut Call { arguments: &arguments, client, turn, reply });
+        if client.work.is_some() {
+            return at + 1;
+        }
     }
     connection.waiting.len()
 }

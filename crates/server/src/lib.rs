@@ -20,10 +20,11 @@ mod config;
 mod glob;
 mod jobs;
 mod loops;
+mod observe;
 mod resp;
 mod shared;
 mod turn;
 mod value;
 
-pub use config::Config;
+pub use config::{Config, Watchers};
 pub use loops::{Server, Stopper};

@@ -11,6 +11,7 @@ use forebay_env::sync::{Mutex, MutexGuard, RwLock};
 use crate::commands::Aggregates;
 use crate::config::Config;
 use crate::jobs::Jobs;
+use crate::observe::SlowLog;
 
 /// As many databases as `SELECT` knows.
 pub(crate) const DATABASES: usize = 16;
@@ -77,6 +78,9 @@ pub(crate) struct Shared {
     stripes: Vec<Mutex<Stripe>>,
     pub(crate) aggregates: Aggregates,
     pub(crate) jobs: Jobs,
+    pub(crate) slow: SlowLog,
+    /// The last turn's commit has failed.
+    pub(crate) is_failing: AtomicBool,
     pub(crate) stopping: AtomicBool,
     pub(crate) connections: AtomicUsize,
     pub(crate) buffers_bytes: AtomicUsize,
@@ -88,6 +92,7 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub(crate) fn new(database: Database, config: Config) -> Self {
+        let slow = SlowLog::new(Duration::from_micros(config.slow_microseconds));
         Self {
             database: Arc::new(database),
             config,
@@ -95,6 +100,8 @@ impl Shared {
             stripes: (0..STRIPES).map(|_| Mutex::new(Stripe::default())).collect(),
             aggregates: Aggregates::default(),
             jobs: Jobs::new(),
+            slow,
+            is_failing: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
             connections: AtomicUsize::new(0),
             buffers_bytes: AtomicUsize::new(0),
@@ -132,6 +139,12 @@ impl Shared {
             }
         }
         Ok(())
+    }
+
+    /// Has tables be looked for anew: the database is that of another moment. Whoever calls it holds all stripes.
+    pub(crate) fn forget_tables(&self) {
+        self.tables.write().fill(None);
+        self.aggregates.clear();
     }
 
     /// Which lock a key has, in all databases.

@@ -5,9 +5,11 @@ mod aggregates;
 mod bits;
 mod connection;
 mod counters;
+mod engine;
 mod expiry;
 mod keys;
 mod server;
+mod slowlog;
 mod strings;
 mod transactions;
 
@@ -17,7 +19,7 @@ use std::sync::LazyLock;
 
 use forebay::Durability;
 
-use crate::jobs::{Slot, Work};
+use crate::jobs::Work;
 use crate::resp::Reply;
 use crate::shared::Shared;
 use crate::turn::{Plan, Stored, Turn};
@@ -27,8 +29,10 @@ pub(crate) use aggregates::Aggregates;
 pub(crate) use transactions::Queue;
 
 /// All of them.
-const ALL: [&[Command]; 9] = [
+const ALL: [&[Command]; 11] = [
     aggregates::COMMANDS,
+    engine::COMMANDS,
+    slowlog::COMMANDS,
     connection::COMMANDS,
     server::COMMANDS,
     keys::COMMANDS,
@@ -165,19 +169,6 @@ impl Call<'_, '_> {
     fn set(&mut self, key: &[u8], text: &[u8], expiry: Option<u64>) {
         let stored = Stored { bytes: crate::value::string(text), expiry };
         self.turn.set(self.client.database, key, Some(stored));
-    }
-
-    /// Has a thread do it, behind the turn. It holds so many bytes of memory meanwhile.
-    fn later(
-        &mut self,
-        bytes: usize,
-        run: impl FnOnce(&mut Reply, &Slot) -> Answer + Send + 'static,
-    ) -> Answer {
-        if self.client.is_in_transaction {
-            return Err("ERR the command takes long, and cannot stand in a transaction".into());
-        }
-        self.client.work = Some(Work::new(bytes, run));
-        Ok(())
     }
 
     fn delete(&mut self, key: &[u8]) {

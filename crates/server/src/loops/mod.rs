@@ -15,6 +15,7 @@ use mio::{Events, Interest, Poll, Token, Waker};
 
 use crate::config::Config;
 use crate::jobs::WORKERS;
+use crate::observe::http::Port;
 use crate::shared::Shared;
 use connection::{CHUNK_BYTES, Connection};
 
@@ -27,6 +28,8 @@ const FIRST: usize = 2;
 pub struct Server {
     shared: Arc<Shared>,
     listener: std::net::TcpListener,
+    /// For those who look.
+    port: Option<Port>,
     loops: Vec<Loop>,
     wakers: Vec<Arc<Waker>>,
 }
@@ -67,12 +70,19 @@ impl Server {
             wakers.push(Arc::clone(&one.waker));
             loops.push(one);
         }
-        Ok(Self { shared, listener, loops, wakers })
+        let port = Port::open(&shared)?;
+        wakers.extend(port.iter().map(|port| Arc::clone(&port.waker)));
+        Ok(Self { shared, listener, port, loops, wakers })
     }
 
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.listener.local_addr().unwrap_or(self.shared.config.listen)
+    }
+
+    /// Where it can be looked at.
+    pub fn metrics_address(&self) -> Option<SocketAddr> {
+        self.port.as_ref()?.address()
     }
 
     /// What ends it.
@@ -84,7 +94,9 @@ impl Server {
     /// connection ends, of the database a reply tells.
     pub fn run(self) -> Result<()> {
         let stopper = self.stopper();
-        let Self { shared, listener, loops, .. } = self;
+        let Self { shared, listener, port, loops, .. } = self;
+        let watched =
+            port.map(|port| thread::Builder::new().name("forebay-metrics".into()).spawn(move || port.run()));
         let threads: Vec<_> = loops
             .into_iter()
             .enumerate()
@@ -114,6 +126,8 @@ impl Server {
         }
         shared.jobs.close();
         workers.into_iter().flatten().for_each(|worker| drop(worker.join()));
+        // Without it nobody can look, and the server goes on.
+        watched.into_iter().flatten().for_each(|watched| drop(watched.join()));
         drop(listener);
         shared.database.sync()?;
         ended.map_err(|error| Error::invalid(format!("the server ended: {error}")))
@@ -123,7 +137,7 @@ impl Server {
 /// A thread that does what takes long. Without any such commands wait for ever, and the loops go on.
 fn work(shared: &Arc<Shared>, number: usize) -> Option<thread::JoinHandle<()>> {
     let shared = Arc::clone(shared);
-    thread::Builder::new().name(format!("forebay-job-{number}")).spawn(move || shared.jobs.run()).ok()
+    thread::Builder::new().name(format!("forebay-job-{number}")).spawn(move || shared.jobs.run(&shared)).ok()
 }
 
 /// A thread's connections.

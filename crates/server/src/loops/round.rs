@@ -1,12 +1,14 @@
 //! A round: what all ready sockets have is one turn.
 
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use smallvec::SmallVec;
 
 use super::Loop;
 use super::connection::Connection;
 use crate::commands::{self, Call};
+use crate::observe::shown;
 use crate::resp::{Requests, Spans, Wrong};
 use crate::shared::Shared;
 use crate::turn::{Plan, Turn};
@@ -116,12 +118,17 @@ impl Loop {
         let finished = Turn::begin(&shared, plan).and_then(|mut turn| {
             for one in asked.iter_mut() {
                 if let Some(connection) = &mut self.connections[one.number] {
+                    let begin = Instant::now();
                     one.done = run(connection, &mut turn);
+                    note(&shared, begin, connection, one.done);
                     shared.commands.fetch_add(one.done as u64, Ordering::Relaxed);
                 }
             }
             turn.finish()
         });
+        if self.shared.is_failing.load(Ordering::Relaxed) != finished.is_err() {
+            self.shared.is_failing.store(finished.is_err(), Ordering::Relaxed);
+        }
         // Nobody knows then what of it was kept.
         if let Err(error) = finished {
             for one in asked {
@@ -159,6 +166,15 @@ fn take(number: usize, connection: &mut Connection, shared: &Shared, plan: &mut 
         }
     }
     Asked { number, replies_from: connection.reply.bytes.len(), done: 0, most }
+}
+
+/// Notes requests that took long.
+fn note(shared: &Shared, begin: Instant, connection: &Connection, done: usize) {
+    let request = || {
+        let first = connection.waiting.first().map(|spans| arguments(&connection.requests, spans));
+        shown(&first.unwrap_or_default(), done.saturating_sub(1))
+    };
+    shared.slow.note(begin.elapsed(), || shared.database.unix_milliseconds(), request);
 }
 
 /// Does a connection's requests in order, until it has to read. Returns how many.

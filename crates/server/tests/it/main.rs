@@ -5,5 +5,7 @@
 mod aggregates;
 mod client;
 mod commands;
+mod engine;
 mod model;
+mod observe;
 mod protocol;

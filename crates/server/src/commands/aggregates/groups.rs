@@ -202,6 +202,11 @@ impl Aggregates {
         }
         Ok(kept::forget(database, &name)?)
     }
+
+    /// Has all of them be looked for anew: the database is that of another moment.
+    pub(crate) fn clear(&self) {
+        self.0.write().clear();
+    }
 }
 
 /// The names of all aggregators, ascending.

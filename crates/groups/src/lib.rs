@@ -14,6 +14,7 @@ mod made;
 mod memory;
 mod pending;
 mod readers;
+mod windows;
 
 pub use asked::Asked;
 pub use kept::Shape;
@@ -21,3 +22,6 @@ pub use made::{Made, Wanted};
 pub use memory::{Groups, THREADS_MAX};
 pub use pending::{COMMIT_BYTES_MAX, PENDING_BYTES, put_states};
 pub use readers::{BATCH_ROWS, Batches, Caught, Rows, record_batch, record_batches};
+pub use windows::{
+    Late, Length, WINDOW, WindowShape, WindowStates, Windowed, WindowsWalk, split_window, windowed_schema,
+};

@@ -1,8 +1,18 @@
 //! What a server is told.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use forebay::Durability;
+
+/// Who may look at what the server does, which needs no password.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Watchers {
+    /// Programs of this machine.
+    ThisMachine,
+    /// Whoever reaches it.
+    Anyone,
+}
 
 /// How a server listens, and what it allows.
 #[derive(Clone, Debug)]
@@ -21,6 +31,14 @@ pub struct Config {
     pub buffers_bytes_max: usize,
     /// The longest argument of a request, in bytes: not beyond what a value may have.
     pub argument_bytes_max: usize,
+    /// The folder in which `FB.CHECKPOINT` makes copies; nowhere without.
+    pub checkpoints: Option<PathBuf>,
+    /// Where it can be looked at by HTTP; nowhere without. Beyond loopback only for [`Watchers::Anyone`].
+    pub metrics: Option<SocketAddr>,
+    /// Who may look.
+    pub watchers: Watchers,
+    /// What takes longer, in microseconds, stands in the slow log.
+    pub slow_microseconds: u64,
     /// A connection is closed that has taken nothing of its replies for so long.
     pub silence_seconds_max: u64,
 }
@@ -35,6 +53,10 @@ impl Default for Config {
             connections_max: 10_000,
             buffers_bytes_max: 256 << 20,
             argument_bytes_max: 64 << 20,
+            checkpoints: None,
+            metrics: None,
+            watchers: Watchers::ThisMachine,
+            slow_microseconds: 10_000,
             silence_seconds_max: 60,
         }
     }

@@ -9,6 +9,8 @@
 //!    strictest durability that a connection asked for.
 //! 4. Only then are replies sent, in the order of the requests.
 //!
+//! What takes long is done by [`jobs`], and answered when it is done.
+//!
 //! So a hundred connections that each wait for the disk share one sync, and a counter that is hot is written once a turn.
 
 #![expect(clippy::disallowed_methods, reason = "a server: sockets, threads and timers are the machine's own")]
@@ -16,11 +18,13 @@
 mod commands;
 mod config;
 mod glob;
+mod jobs;
 mod loops;
+mod observe;
 mod resp;
 mod shared;
 mod turn;
 mod value;
 
-pub use config::Config;
+pub use config::{Config, Watchers};
 pub use loops::{Server, Stopper};

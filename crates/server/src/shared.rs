@@ -1,13 +1,17 @@
 //! What all loops have in common: the database, its tables, and a lock for each share of the keys.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use forebay::{Database, Result, Table};
 use forebay_env::sync::{Mutex, MutexGuard, RwLock};
 
+use crate::commands::Aggregates;
 use crate::config::Config;
+use crate::jobs::Jobs;
+use crate::observe::SlowLog;
 
 /// As many databases as `SELECT` knows.
 pub(crate) const DATABASES: usize = 16;
@@ -67,11 +71,16 @@ impl Stripe {
 
 /// See the module.
 pub(crate) struct Shared {
-    pub(crate) database: Database,
+    pub(crate) database: Arc<Database>,
     pub(crate) config: Config,
     /// Of each database; made when it is first used.
     tables: RwLock<Vec<Option<Table>>>,
     stripes: Vec<Mutex<Stripe>>,
+    pub(crate) aggregates: Aggregates,
+    pub(crate) jobs: Jobs,
+    pub(crate) slow: SlowLog,
+    /// The last turn's commit has failed.
+    pub(crate) is_failing: AtomicBool,
     pub(crate) stopping: AtomicBool,
     pub(crate) connections: AtomicUsize,
     pub(crate) buffers_bytes: AtomicUsize,
@@ -83,11 +92,16 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub(crate) fn new(database: Database, config: Config) -> Self {
+        let slow = SlowLog::new(Duration::from_micros(config.slow_microseconds));
         Self {
-            database,
+            database: Arc::new(database),
             config,
             tables: RwLock::new(vec![None; DATABASES]),
             stripes: (0..STRIPES).map(|_| Mutex::new(Stripe::default())).collect(),
+            aggregates: Aggregates::default(),
+            jobs: Jobs::new(),
+            slow,
+            is_failing: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
             connections: AtomicUsize::new(0),
             buffers_bytes: AtomicUsize::new(0),
@@ -125,6 +139,12 @@ impl Shared {
             }
         }
         Ok(())
+    }
+
+    /// Has tables be looked for anew: the database is that of another moment. Whoever calls it holds all stripes.
+    pub(crate) fn forget_tables(&self) {
+        self.tables.write().fill(None);
+        self.aggregates.clear();
     }
 
     /// Which lock a key has, in all databases.

@@ -3,7 +3,7 @@
 //! **Invariant:** the lock of each key that is read or written is held, and what was written is in `entries` until it is
 //! committed.
 
-use forebay::{Batch, Durability, Result};
+use forebay::{Batch, Durability, Error, Result};
 use forebay_env::sync::MutexGuard;
 use hashbrown::HashMap;
 use hashbrown::hash_map::EntryRef;
@@ -95,6 +95,10 @@ pub(crate) struct Turn<'s> {
     pub(crate) now: u64,
     has_written: bool,
     durability: Durability,
+    /// What is added to aggregators. Nobody in the turn reads it before it is written out.
+    added: Batch,
+    /// Why something could not be written out: nobody knows then what of the turn is kept.
+    failed: Option<Error>,
 }
 
 impl<'s> Turn<'s> {
@@ -113,6 +117,8 @@ impl<'s> Turn<'s> {
             now: shared.database.unix_milliseconds(),
             has_written: false,
             durability: Durability::Memory,
+            added: Batch::new(),
+            failed: None,
         };
         for (database, keys) in plan.reads.iter_mut().enumerate().filter(|(_, keys)| !keys.is_empty()) {
             // A hot key comes once.
@@ -180,7 +186,7 @@ impl<'s> Turn<'s> {
 
     /// Writes what the turn has written so far where scans see it.
     pub(crate) fn write_out(&mut self) -> Result<()> {
-        let mut batch = Batch::new();
+        let mut batch = std::mem::take(&mut self.added);
         for (Key { database, bytes: key }, entry) in
             self.entries.iter_mut().filter(|(_, entry)| entry.is_written)
         {
@@ -196,9 +202,16 @@ impl<'s> Turn<'s> {
         }
         if !batch.is_empty() {
             // The disk is waited for without locks.
-            self.shared.database.commit(batch, self.durability.min(Durability::Os))?;
+            let written = self.shared.database.commit(batch, self.durability.min(Durability::Os));
+            written.inspect_err(|error| self.failed = Some(error.clone()))?;
         }
         Ok(())
+    }
+
+    /// What is added to aggregators: it is written with all else.
+    pub(crate) fn added(&mut self) -> &mut Batch {
+        self.has_written = true;
+        &mut self.added
     }
 
     /// Forgets what it knows of keys: they were dropped.
@@ -210,6 +223,9 @@ impl<'s> Turn<'s> {
     /// Commits what was written, and gives the locks back; then waits for the disk, if somebody asked for that.
     pub(crate) fn finish(mut self) -> Result<()> {
         self.write_out()?;
+        if let Some(error) = self.failed.take() {
+            return Err(error);
+        }
         let Self { shared, locks, has_written, durability, .. } = self;
         drop(locks);
         if has_written && durability == Durability::Disk {

@@ -2,10 +2,11 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use forebay::Durability;
-use forebay_server::{Config, Server, Stopper};
+use forebay_server::{Config, Server, Stopper, Watchers};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -41,6 +42,18 @@ pub(crate) struct ServeArgs {
     /// chooses its own by FB.DURABILITY
     #[arg(long, default_value = "os", value_parser = parse_durability)]
     durability: Durability,
+    /// Where to listen for browsers and Prometheus: a page at /, and /metrics, /stats.json, /healthz
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    metrics: Option<SocketAddr>,
+    /// Let others than this machine look; what they see are numbers, names of tables, and slow requests
+    #[arg(long, requires = "metrics")]
+    metrics_for_anyone: bool,
+    /// The folder in which FB.CHECKPOINT makes copies of the database; it has to be on the same file system
+    #[arg(long, value_name = "FOLDER")]
+    checkpoints: Option<PathBuf>,
+    /// What takes longer stands in the slow log
+    #[arg(long, value_name = "DURATION", default_value = "10ms", value_parser = forebay_units::times::parse)]
+    slow: Duration,
     #[command(flatten)]
     pub(crate) writing: Writing,
 }
@@ -54,12 +67,19 @@ pub(crate) fn run(args: &ServeArgs, common: &Common) -> Result<(), Failure> {
         durability: args.durability,
         password,
         connections_max: args.connections_max,
+        metrics: args.metrics,
+        watchers: if args.metrics_for_anyone { Watchers::Anyone } else { Watchers::ThisMachine },
+        checkpoints: args.checkpoints.clone(),
+        slow_microseconds: u64::try_from(args.slow.as_micros()).unwrap_or(u64::MAX),
         ..Config::default()
     };
     let server = Server::bind(database, config).map_err(|error| Failure::Usage(error.to_string()))?;
     stop_at_signals(server.stopper())?;
     if !common.is_quiet() {
         tell!("forebay: listening at {}", server.address());
+        if let Some(address) = server.metrics_address() {
+            tell!("forebay: to look at by http://{address}/");
+        }
     }
     Ok(server.run()?)
 }

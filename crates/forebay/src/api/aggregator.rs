@@ -143,10 +143,15 @@ impl<A: Aggregate> Aggregator<A> {
         durability: Durability,
         metadata: impl AsRef<[u8]>,
     ) -> Result<u64> {
-        let engine = &self.table.engine;
-        let table = TableBuilder::open_hidden(engine)?;
+        self.put_metadata(&mut batch, metadata)?;
+        self.table.engine.writer.write(batch.payload(self.table.database_id())?, durability)
+    }
+
+    /// Puts such bytes into a batch, for whoever commits it: it may be that of several aggregators.
+    pub fn put_metadata(&self, batch: &mut Batch, metadata: impl AsRef<[u8]>) -> Result<()> {
+        let table = TableBuilder::open_hidden(&self.table.engine)?;
         batch.push(&table, Record::put(&self.table.id().to_le_bytes(), metadata.as_ref()));
-        engine.writer.write(batch.payload(self.table.database_id())?, durability)
+        Ok(())
     }
 
     /// The bytes that came with the last [`commit`](Self::commit).

@@ -1,12 +1,15 @@
 //! What can be asked. Each file has the commands of one kind, and says for each how many arguments it takes, which of
 //! them are keys, and whether it reads or writes them; [`ALL`] has one line a file.
 
+mod aggregates;
 mod bits;
 mod connection;
 mod counters;
+mod engine;
 mod expiry;
 mod keys;
 mod server;
+mod slowlog;
 mod strings;
 mod transactions;
 
@@ -16,15 +19,20 @@ use std::sync::LazyLock;
 
 use forebay::Durability;
 
+use crate::jobs::Work;
 use crate::resp::Reply;
 use crate::shared::Shared;
 use crate::turn::{Plan, Stored, Turn};
 use crate::value::Type;
 
+pub(crate) use aggregates::Aggregates;
 pub(crate) use transactions::Queue;
 
 /// All of them.
-const ALL: [&[Command]; 8] = [
+const ALL: [&[Command]; 11] = [
+    aggregates::COMMANDS,
+    engine::COMMANDS,
+    slowlog::COMMANDS,
     connection::COMMANDS,
     server::COMMANDS,
     keys::COMMANDS,
@@ -49,6 +57,8 @@ pub(crate) enum Use {
     Changes,
     /// It writes without a look.
     Writes,
+    /// It adds what merges, and reads nothing: only who wants all keys waits for it.
+    Adds,
     /// It concerns all keys there are.
     Whole,
 }
@@ -106,6 +116,10 @@ pub(crate) struct Client {
     pub(crate) is_known: bool,
     pub(crate) is_leaving: bool,
     pub(crate) queue: Queue,
+    /// It does what waited for `EXEC`.
+    pub(crate) is_in_transaction: bool,
+    /// What is to be done once the turn is committed, and answered then.
+    pub(crate) work: Option<Work>,
 }
 
 impl Client {
@@ -118,6 +132,8 @@ impl Client {
             is_known: shared.config.password.is_none(),
             is_leaving: false,
             queue: Queue::default(),
+            is_in_transaction: false,
+            work: None,
         }
     }
 }
@@ -195,6 +211,8 @@ impl Command {
         match self.uses {
             Use::Nothing => client.queue.plan(self.name, plan),
             Use::Whole => plan.whole(),
+            // Any lock keeps those out that want all of them.
+            Use::Adds => arguments.last().into_iter().for_each(|argument| plan.lock(argument)),
             uses => {
                 let is_read = uses != Use::Writes;
                 self.keys_of(arguments).for_each(|key| plan.key(client.database, key, is_read));
@@ -237,7 +255,7 @@ fn checked(call: &Call<'_, '_>) -> Result<&'static Command, Refusal> {
 
 /// The same once all was checked.
 fn run_command(command: &Command, call: &mut Call<'_, '_>) -> Answer {
-    if matches!(command.uses, Use::Changes | Use::Writes | Use::Whole) {
+    if matches!(command.uses, Use::Changes | Use::Writes | Use::Adds | Use::Whole) {
         call.turn.asks_for(call.client.durability);
     }
     (command.run)(call)

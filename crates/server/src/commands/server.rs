@@ -49,7 +49,7 @@ fn described(call: &mut Call<'_, '_>, command: &Command) {
     reply.int(command.arity as i64);
     reply.array(1);
     reply.simple(match command.uses {
-        Use::Changes | Use::Writes | Use::Whole => "write",
+        Use::Changes | Use::Writes | Use::Adds | Use::Whole => "write",
         Use::Reads => "readonly",
         Use::Nothing => "fast",
     });

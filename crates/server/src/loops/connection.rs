@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use mio::net::TcpStream;
 
 use crate::commands::Client;
+use crate::jobs::Slot;
 use crate::resp::{Limits, Reply, Requests, Spans, Wrong};
 use crate::shared::Shared;
 
@@ -36,6 +37,8 @@ pub(super) struct Connection {
     pub(super) is_writable: bool,
     /// It may have whole requests that nobody has looked at.
     pub(super) has_more: bool,
+    /// What it waits for before anything else of it is done.
+    pub(super) job: Option<Arc<Slot>>,
     /// It sends nothing more.
     pub(super) is_ending: bool,
     /// It has ended, or broken the protocol: what is to be sent is sent, and that is all.
@@ -59,6 +62,7 @@ impl Connection {
             is_readable: true,
             is_writable: true,
             has_more: false,
+            job: None,
             is_ending: false,
             is_over: false,
             counted_bytes: 0,
@@ -136,8 +140,9 @@ impl Connection {
 
     /// Counts its memory in the sum of all. `false` where that is more than there may be, and it has a large part.
     pub(super) fn count(&mut self, shared: &Shared) -> bool {
-        let bytes =
-            self.requests.memory_bytes() + self.reply.bytes.capacity() + self.client.queue.memory_bytes();
+        let job = self.job.as_ref().map_or(0, |job| job.bytes);
+        let queue = self.client.queue.memory_bytes();
+        let bytes = self.requests.memory_bytes() + self.reply.bytes.capacity() + queue + job;
         let before = std::mem::replace(&mut self.counted_bytes, bytes);
         let all = shared.buffers_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes - before;
         shared.buffers_bytes.fetch_sub(before, Ordering::Relaxed);

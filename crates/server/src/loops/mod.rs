@@ -14,6 +14,8 @@ use mio::net::TcpListener;
 use mio::{Events, Interest, Poll, Token, Waker};
 
 use crate::config::Config;
+use crate::jobs::WORKERS;
+use crate::observe::http::Port;
 use crate::shared::Shared;
 use connection::{CHUNK_BYTES, Connection};
 
@@ -26,6 +28,8 @@ const FIRST: usize = 2;
 pub struct Server {
     shared: Arc<Shared>,
     listener: std::net::TcpListener,
+    /// For those who look.
+    port: Option<Port>,
     loops: Vec<Loop>,
     wakers: Vec<Arc<Waker>>,
 }
@@ -66,12 +70,19 @@ impl Server {
             wakers.push(Arc::clone(&one.waker));
             loops.push(one);
         }
-        Ok(Self { shared, listener, loops, wakers })
+        let port = Port::open(&shared)?;
+        wakers.extend(port.iter().map(|port| Arc::clone(&port.waker)));
+        Ok(Self { shared, listener, port, loops, wakers })
     }
 
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.listener.local_addr().unwrap_or(self.shared.config.listen)
+    }
+
+    /// Where it can be looked at.
+    pub fn metrics_address(&self) -> Option<SocketAddr> {
+        self.port.as_ref()?.address()
     }
 
     /// What ends it.
@@ -83,7 +94,9 @@ impl Server {
     /// connection ends, of the database a reply tells.
     pub fn run(self) -> Result<()> {
         let stopper = self.stopper();
-        let Self { shared, listener, loops, .. } = self;
+        let Self { shared, listener, port, loops, .. } = self;
+        let watched =
+            port.map(|port| thread::Builder::new().name("forebay-metrics".into()).spawn(move || port.run()));
         let threads: Vec<_> = loops
             .into_iter()
             .enumerate()
@@ -97,6 +110,7 @@ impl Server {
                 thread::Builder::new().name(format!("forebay-loop-{number}")).spawn(run)
             })
             .collect();
+        let workers: Vec<_> = (0..WORKERS).map(|number| work(&shared, number)).collect();
         let mut ended = Ok(());
         for thread in threads {
             let outcome = thread.map(|thread| thread.join());
@@ -110,10 +124,20 @@ impl Server {
             };
             ended = ended.and(outcome);
         }
+        shared.jobs.close();
+        workers.into_iter().flatten().for_each(|worker| drop(worker.join()));
+        // Without it nobody can look, and the server goes on.
+        watched.into_iter().flatten().for_each(|watched| drop(watched.join()));
         drop(listener);
         shared.database.sync()?;
         ended.map_err(|error| Error::invalid(format!("the server ended: {error}")))
     }
+}
+
+/// A thread that does what takes long. Without any such commands wait for ever, and the loops go on.
+fn work(shared: &Arc<Shared>, number: usize) -> Option<thread::JoinHandle<()>> {
+    let shared = Arc::clone(shared);
+    thread::Builder::new().name(format!("forebay-job-{number}")).spawn(move || shared.jobs.run(&shared)).ok()
 }
 
 /// A thread's connections.
@@ -126,6 +150,8 @@ struct Loop {
     free: Vec<usize>,
     /// Those that may have more than was looked at.
     ready: Vec<usize>,
+    /// Those that wait for a job.
+    working: Vec<usize>,
     /// What is read comes here first.
     chunk: Box<[u8]>,
     /// In which second of the server it last looked for those that are silent.
@@ -151,6 +177,7 @@ impl Loop {
             connections: Vec::new(),
             free: Vec::new(),
             ready: Vec::new(),
+            working: Vec::new(),
             chunk: vec![0; CHUNK_BYTES].into(),
             looked_at: 0,
         })
@@ -179,6 +206,7 @@ impl Loop {
                     }
                 }
             }
+            self.collect();
             self.round();
             self.close_silent();
         }
@@ -222,6 +250,7 @@ impl Loop {
     fn close(&mut self, number: usize) {
         if let Some(mut connection) = self.connections[number].take() {
             connection.client.queue.leave(&self.shared);
+            connection.job.iter().for_each(|job| job.leave());
             self.shared.buffers_bytes.fetch_sub(connection.counted_bytes, Ordering::Relaxed);
             self.shared.connections.fetch_sub(1, Ordering::Relaxed);
             let _ = self.poll.registry().deregister(&mut connection.socket);

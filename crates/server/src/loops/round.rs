@@ -1,12 +1,14 @@
 //! A round: what all ready sockets have is one turn.
 
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use smallvec::SmallVec;
 
 use super::Loop;
 use super::connection::Connection;
 use crate::commands::{self, Call};
+use crate::observe::shown;
 use crate::resp::{Requests, Spans, Wrong};
 use crate::shared::Shared;
 use crate::turn::{Plan, Turn};
@@ -38,7 +40,7 @@ impl Loop {
         let mut plan = Plan::default();
         for &number in &ready {
             let Some(connection) = &mut self.connections[number] else { continue };
-            if connection.is_over || connection.is_behind() {
+            if connection.is_over || connection.is_behind() || connection.job.is_some() {
                 continue;
             }
             let is_there = connection.read(&mut self.chunk);
@@ -52,7 +54,13 @@ impl Loop {
             if let Some(connection) = &mut self.connections[one.number] {
                 connection.waiting.drain(..one.done);
                 connection.requests.forget(&mut connection.waiting);
-                connection.has_more = !connection.waiting.is_empty() || one.done == one.most;
+                if let Some(work) = connection.client.work.take() {
+                    let job = self.shared.jobs.submit(work, connection.reply.version, &self.waker);
+                    connection.job = Some(job);
+                    self.working.push(one.number);
+                }
+                connection.has_more =
+                    !connection.waiting.is_empty() || one.done == one.most || connection.job.is_some();
                 if !connection.has_more {
                     if let Some(Wrong(text)) = connection.wrong {
                         connection.reply.error(&format!("ERR {text}"));
@@ -66,6 +74,20 @@ impl Loop {
         }
     }
 
+    /// Gives connections the replies that they have waited for.
+    pub(super) fn collect(&mut self) {
+        let Self { connections, working, ready, .. } = self;
+        working.retain(|&number| {
+            let Some(connection) = &mut connections[number] else { return false };
+            let Some(job) = &connection.job else { return false };
+            let Some(reply) = job.take() else { return true };
+            connection.reply.bytes.extend_from_slice(&reply);
+            connection.job = None;
+            ready.push(number);
+            false
+        });
+    }
+
     /// Sends a connection its replies, and closes it if that was all.
     fn reply_to(&mut self, number: usize) {
         let Some(connection) = &mut self.connections[number] else { return };
@@ -76,6 +98,7 @@ impl Loop {
         if !is_there || !fits || is_over && !connection.has_replies() {
             self.close(number);
         } else if !is_over
+            && connection.job.is_none()
             && !connection.is_behind()
             && (connection.is_readable || connection.has_more || was_behind)
         {
@@ -95,17 +118,23 @@ impl Loop {
         let finished = Turn::begin(&shared, plan).and_then(|mut turn| {
             for one in asked.iter_mut() {
                 if let Some(connection) = &mut self.connections[one.number] {
+                    let begin = Instant::now();
                     one.done = run(connection, &mut turn);
+                    note(&shared, begin, connection, one.done);
                     shared.commands.fetch_add(one.done as u64, Ordering::Relaxed);
                 }
             }
             turn.finish()
         });
+        if self.shared.is_failing.load(Ordering::Relaxed) != finished.is_err() {
+            self.shared.is_failing.store(finished.is_err(), Ordering::Relaxed);
+        }
         // Nobody knows then what of it was kept.
         if let Err(error) = finished {
             for one in asked {
                 if let Some(connection) = &mut self.connections[one.number] {
                     one.done = one.done.max(1).min(connection.waiting.len());
+                    connection.client.work = None;
                     connection.reply.bytes.truncate(one.replies_from);
                     (0..one.done).for_each(|_| connection.reply.error(&format!("ERR {error}")));
                 }
@@ -139,6 +168,15 @@ fn take(number: usize, connection: &mut Connection, shared: &Shared, plan: &mut 
     Asked { number, replies_from: connection.reply.bytes.len(), done: 0, most }
 }
 
+/// Notes requests that took long.
+fn note(shared: &Shared, begin: Instant, connection: &Connection, done: usize) {
+    let request = || {
+        let first = connection.waiting.first().map(|spans| arguments(&connection.requests, spans));
+        shown(&first.unwrap_or_default(), done.saturating_sub(1))
+    };
+    shared.slow.note(begin.elapsed(), || shared.database.unix_milliseconds(), request);
+}
+
 /// Does a connection's requests in order, until it has to read. Returns how many.
 fn run(connection: &mut Connection, turn: &mut Turn<'_>) -> usize {
     for at in 0..connection.waiting.len() {
@@ -148,6 +186,9 @@ fn run(connection: &mut Connection, turn: &mut Turn<'_>) -> usize {
         let Connection { requests, waiting, reply, client, .. } = connection;
         let arguments = arguments(requests, &waiting[at]);
         commands::run(&mut Call { arguments: &arguments, client, turn, reply });
+        if client.work.is_some() {
+            return at + 1;
+        }
     }
     connection.waiting.len()
 }

@@ -33,6 +33,7 @@ impl Got {
 
 pub(crate) struct Running {
     pub(crate) address: SocketAddr,
+    pub(crate) metrics: Option<SocketAddr>,
     stopper: Stopper,
     thread: Option<JoinHandle<forebay::Result<()>>>,
 }
@@ -48,7 +49,8 @@ impl Running {
         let config = Config { listen: SocketAddr::from(([127, 0, 0, 1], 0)), ..config };
         let server = Server::bind(database, config).expect("it listens");
         let (address, stopper) = (server.address(), server.stopper());
-        Self { address, stopper, thread: Some(std::thread::spawn(|| server.run())) }
+        let metrics = server.metrics_address();
+        Self { address, metrics, stopper, thread: Some(std::thread::spawn(|| server.run())) }
     }
 
     pub(crate) fn client(&self) -> Client {

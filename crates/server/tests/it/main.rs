@@ -2,7 +2,10 @@
 
 #![expect(clippy::disallowed_methods, reason = "threads and sockets of this machine are what is tested")]
 
+mod aggregates;
 mod client;
 mod commands;
+mod engine;
 mod model;
+mod observe;
 mod protocol;

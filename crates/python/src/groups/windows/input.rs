@@ -1,184 +1,46 @@
-//! [`Windowed`]: rows with the beginning of each one's window beside them, as a column of the key.
+//! [`WindowedRows`]: rows with the beginning of each one's window beside them, as a column of the key.
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::{
-    Date32Type, Date64Type, Int64Type, TimestampMicrosecondType, TimestampMillisecondType,
-    TimestampNanosecondType, TimestampSecondType, UInt64Type,
-};
-use arrow_array::{
-    ArrayRef, BooleanArray, Int64Array, RecordBatch, RecordBatchReader, TimestampMillisecondArray,
-};
-use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef, TimeUnit};
-use forebay::Period;
+use arrow_array::{RecordBatch, RecordBatchReader};
+use arrow_schema::{ArrowError, SchemaRef};
 use forebay_env::sync::Arc;
 use forebay_env::sync::atomic::{AtomicU64, Ordering};
+use forebay_groups::{Late, Windowed};
 
 use crate::failure::{Failure, Outcome, Raised};
 
-/// The column of windows' beginnings.
-pub(super) const WINDOW: &str = "window";
-const DAY_MILLISECONDS: i64 = 24 * 3600 * 1000;
-
-/// What becomes of rows from before all that is kept.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Late {
-    Refuse,
-    Drop,
-}
-
-impl Late {
-    pub(super) fn of(text: &str) -> Outcome<Self> {
-        match text {
-            "refuse" => Ok(Self::Refuse),
-            "drop" => Ok(Self::Drop),
-            _ => Err(Failure::invalid(format!("late is `{text}`; it is \"refuse\" or \"drop\""))),
-        }
+/// What becomes of rows that are late.
+pub(super) fn late(text: &str) -> Outcome<Late> {
+    match text {
+        "refuse" => Ok(Late::Refuse),
+        "drop" => Ok(Late::Drop),
+        _ => Err(Failure::invalid(format!("late is `{text}`; it is \"refuse\" or \"drop\""))),
     }
 }
 
 /// See the module.
-pub(super) struct Windowed {
+pub(super) struct WindowedRows {
     pub(super) input: Box<dyn RecordBatchReader + Send>,
-    pub(super) schema: SchemaRef,
-    /// The column of times, by its place.
-    pub(super) times: usize,
-    pub(super) period: Period,
-    pub(super) kept_from: u64,
-    pub(super) late: Late,
+    pub(super) windowed: Windowed,
     /// Rows that were dropped.
     pub(super) dropped: Arc<AtomicU64>,
 }
 
-/// The place of the column of times among columns that are to be added.
-fn place_of(rows: &Schema, time: &str) -> Outcome<usize> {
-    let names = || rows.fields().iter().map(|field| &field.name()[..]).collect::<Vec<_>>().join(", ");
-    if rows.fields().iter().any(|field| field.name() == WINDOW) {
-        let told =
-            format!("the rows have a column `{WINDOW}`, as the beginnings of windows are called; rename it");
-        return Err(Failure::invalid(told));
-    }
-    rows.index_of(time)
-        .map_err(|_| Failure::invalid(format!("there is no column `{time}`; there are: {}", names())))
-}
-
-/// Of what type beginnings of windows are, for times of this one.
-fn window_type(times: &Field) -> Outcome<DataType> {
-    Ok(match times.data_type() {
-        DataType::Timestamp(_, zone) => DataType::Timestamp(TimeUnit::Millisecond, zone.clone()),
-        DataType::Date32 | DataType::Date64 => DataType::Timestamp(TimeUnit::Millisecond, None),
-        DataType::Int64 | DataType::UInt64 => DataType::Int64,
-        kind => {
-            return Err(Failure::invalid(format!(
-                "column `{}` is {kind}; times are timestamps, dates, or Int64 or UInt64 in milliseconds since 1970",
-                times.name()
-            )));
-        }
-    })
-}
-
-/// The columns of rows, and behind them that of windows' beginnings; and the place of that of times. Windows are of a
-/// type that is known, or follows from that of times.
-pub(super) fn windowed_schema(
-    rows: &SchemaRef,
-    time: &str,
-    known: Option<DataType>,
-) -> Outcome<(SchemaRef, usize)> {
-    let place = place_of(rows, time)?;
-    let kind = window_type(rows.field(place))?;
-    let window = Arc::new(Field::new(WINDOW, known.unwrap_or(kind), true));
-    let fields = rows.fields().iter().cloned().chain([window]).collect::<Vec<_>>();
-    Ok((Arc::new(Schema::new(fields)), place))
-}
-
-/// Times as milliseconds since 1970; those without a zone as if they were in UTC.
-fn milliseconds(times: &ArrayRef) -> Outcome<Int64Array> {
-    use TimeUnit::{Microsecond, Millisecond, Nanosecond, Second};
-    Ok(match times.data_type() {
-        DataType::Timestamp(Second, _) => {
-            times.as_primitive::<TimestampSecondType>().unary(|time| time.saturating_mul(1000))
-        }
-        DataType::Timestamp(Millisecond, _) => {
-            times.as_primitive::<TimestampMillisecondType>().unary(|time| time)
-        }
-        DataType::Timestamp(Microsecond, _) => {
-            times.as_primitive::<TimestampMicrosecondType>().unary(|time| time.div_euclid(1000))
-        }
-        DataType::Timestamp(Nanosecond, _) => {
-            times.as_primitive::<TimestampNanosecondType>().unary(|time| time.div_euclid(1_000_000))
-        }
-        DataType::Date32 => times.as_primitive::<Date32Type>().unary(|day| i64::from(day) * DAY_MILLISECONDS),
-        DataType::Date64 => times.as_primitive::<Date64Type>().unary(|time| time),
-        DataType::Int64 => times.as_primitive::<Int64Type>().clone(),
-        DataType::UInt64 => {
-            times.as_primitive::<UInt64Type>().unary(|time| i64::try_from(time).unwrap_or(i64::MAX))
-        }
-        kind => return Err(Failure::invalid(format!("{kind} is no type of times"))),
-    })
-}
-
-impl Windowed {
-    fn windowed(&mut self, rows: &RecordBatch) -> Outcome<RecordBatch> {
-        let times = milliseconds(rows.column(self.times))?;
-        let (mut starts, mut kept) = (Vec::with_capacity(times.len()), Vec::with_capacity(times.len()));
-        let mut window = 0..0;
-        for (at, time) in times.iter().enumerate() {
-            let time = self.sound(at, time)?;
-            let is_kept = time >= self.kept_from;
-            if !is_kept && self.late == Late::Refuse {
-                return Err(self.refused(
-                    at,
-                    &format!(
-                        "a time from before {}, where what is kept begins; say \
-                     late=\"drop\" to leave such rows out",
-                        self.kept_from
-                    ),
-                ));
-            }
-            if !window.contains(&time) {
-                window = self.period.around(time);
-            }
-            starts.push(i64::try_from(window.start).unwrap_or(i64::MAX));
-            kept.push(is_kept);
-        }
-        let starts: ArrayRef = match self.schema.field(self.schema.fields().len() - 1).data_type() {
-            DataType::Timestamp(_, zone) => {
-                Arc::new(TimestampMillisecondArray::from(starts).with_timezone_opt(zone.clone()))
-            }
-            _ => Arc::new(Int64Array::from(starts)),
-        };
-        let columns = rows.columns().iter().cloned().chain([starts]).collect();
-        let made = RecordBatch::try_new(SchemaRef::clone(&self.schema), columns)?;
-        let dropped = kept.iter().filter(|is_kept| !**is_kept).count();
-        if dropped == 0 {
-            return Ok(made);
-        }
-        self.dropped.fetch_add(dropped as u64, Ordering::Relaxed);
-        Ok(arrow_select::filter::filter_record_batch(&made, &BooleanArray::from(kept))?)
-    }
-
-    /// The time of a row, which must have one.
-    fn sound(&self, at: usize, time: Option<i64>) -> Outcome<u64> {
-        let time = time.ok_or_else(|| self.refused(at, "no time"))?;
-        u64::try_from(time).map_err(|_| self.refused(at, "a time from before 1970"))
-    }
-
-    fn refused(&self, at: usize, what: &str) -> Failure {
-        let schema = self.input.schema();
-        Failure::invalid(format!("column `{}`: row {} has {what}", schema.field(self.times).name(), at + 1))
-    }
-}
-
-impl Iterator for Windowed {
+impl Iterator for WindowedRows {
     type Item = Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let next = self.input.next()?;
-        Some(next.and_then(|rows| self.windowed(&rows).map_err(Raised::carry)))
+        Some(next.and_then(|rows| {
+            let (rows, dropped) =
+                self.windowed.rows(&rows).map_err(|error| Raised::carry(Failure::from(error)))?;
+            self.dropped.fetch_add(dropped as u64, Ordering::Relaxed);
+            Ok(rows)
+        }))
     }
 }
 
-impl RecordBatchReader for Windowed {
+impl RecordBatchReader for WindowedRows {
     fn schema(&self) -> SchemaRef {
-        SchemaRef::clone(&self.schema)
+        SchemaRef::clone(&self.windowed.schema)
     }
 }

@@ -13,6 +13,7 @@ use arrow_array::RecordBatchReader;
 use arrow_schema::SchemaRef;
 use forebay_env::sync::Arc;
 use forebay_env::sync::atomic::{AtomicU64, Ordering};
+use forebay_groups::{Late, WINDOW, Windowed, windowed_schema};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
@@ -28,7 +29,7 @@ use crate::failure::{Failure, Outcome};
 use crate::home::Home;
 use crate::options::durability;
 use crate::rows::Rows;
-use input::{Late, WINDOW, Windowed, windowed_schema};
+use input::WindowedRows;
 use stored::{Spanned, StoredWindows};
 use times::{moment, time_of, times, window_field};
 pub(crate) use wish::Wish;
@@ -110,15 +111,15 @@ impl Inner {
         py: Python<'_>,
         data: &Bound<'_, PyAny>,
         late: Late,
-    ) -> Outcome<(Box<Windowed>, Arc<AtomicU64>)> {
+    ) -> Outcome<(Box<WindowedRows>, Arc<AtomicU64>)> {
         let (input, shape) = (batches(data)?, &self.held.means);
         let known = py.detach(|| self.held.found())?;
         let kind = known.as_ref().map(|known| window_field(known).data_type().clone());
         let (schema, times) = windowed_schema(&input.schema(), &shape.time, kind)?;
         let kept_from = py.detach(|| known.map_or(Ok(0), |known| known.windows.kept_from()))?;
         let dropped = Arc::new(AtomicU64::new(0));
-        let (period, counted) = (shape.period, Arc::clone(&dropped));
-        Ok((Box::new(Windowed { input, schema, times, period, kept_from, late, dropped: counted }), dropped))
+        let windowed = Windowed { schema, times, period: shape.period, kept_from, late };
+        Ok((Box::new(WindowedRows { input, windowed, dropped: Arc::clone(&dropped) }), dropped))
     }
 
     fn count(&self, dropped: &AtomicU64) {
@@ -150,7 +151,7 @@ impl Windows {
     ) -> Outcome<u64> {
         let inner = self.inner()?;
         let durability = self::durability(durability, inner.held.open.usual)?;
-        let (input, dropped) = inner.windowed(py, data, Late::of(late)?)?;
+        let (input, dropped) = inner.windowed(py, data, input::late(late)?)?;
         let rows = inner.held.update(py, input, durability)?;
         inner.count(&dropped);
         Ok(rows)
@@ -172,7 +173,7 @@ impl Windows {
         durability: Option<&str>,
     ) -> Outcome<u64> {
         let inner = self.inner()?;
-        let (late, durability) = (Late::of(late)?, self::durability(durability, inner.held.open.usual)?);
+        let (late, durability) = (input::late(late)?, self::durability(durability, inner.held.open.usual)?);
         let windowed = data.map(|data| inner.windowed(py, data, late)).transpose()?;
         let (input, dropped) = windowed.map_or((None, None), |(input, dropped)| (Some(input), Some(dropped)));
         let input = input.map(|input| input as Box<dyn RecordBatchReader + Send>);

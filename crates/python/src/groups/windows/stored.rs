@@ -3,16 +3,13 @@
 //! The key of a group begins with its window's beginning. In the database it does not: there each window is a table.
 
 use std::ops::Range;
-use std::vec::IntoIter;
 
-use arrow_array::RecordBatch;
 use forebay::aggregate::Composite;
-use forebay::{Batch, Durability, Error, Result, WindowsScan, WindowsSnapshot};
-use forebay_aggregate::arrow::{PartialBatches, PartialSchema, RecordBatchStates};
-use forebay_aggregate::group_key;
+use forebay::{Batch, Durability, Error, Result, WindowsSnapshot};
+use forebay_aggregate::arrow::{PartialSchema, RecordBatchStates};
 use forebay_env::sync::Arc;
+use forebay_groups::{WindowShape as Shape, WindowStates, WindowsWalk, split_window};
 
-use super::shape::Shape;
 use crate::database::Open;
 use crate::failure::Outcome;
 use crate::groups::held::{Opens, Writes};
@@ -60,7 +57,7 @@ impl Writes for StoredWindows {
         let mut rows = self.windows.batch();
         if let Some(states) = states {
             states.take(&mut |key, state| {
-                let (start, rest) = split(key).ok_or_else(|| Error::Bug("a row is in no window".into()))?;
+                let (start, rest) = split_window(key).ok_or_else(|| Error::Bug("a row is in no window".into()))?;
                 rows.add_state(start, rest, state)
             })?;
         }
@@ -79,14 +76,6 @@ impl StoredWindows {
     }
 }
 
-/// The beginning of a group's window, and the key of the group in it.
-fn split(key: &[u8]) -> Option<(u64, &[u8])> {
-    let first = group_key::split(key).next()?;
-    let text = group_key::column(first)?;
-    let start = std::str::from_utf8(&text).ok()?.parse().ok()?;
-    Some((start, &key[first.len()..]))
-}
-
 /// Windows that begin within a range of time.
 pub(super) struct Spanned {
     pub(super) stored: Arc<StoredWindows>,
@@ -100,7 +89,7 @@ impl Grouped for Spanned {
 
     fn states(&self, keys: &[Vec<u8>]) -> Result<Vec<Option<Vec<u8>>>> {
         let now = self.stored.now()?;
-        let state = |key: &Vec<u8>| match split(key) {
+        let state = |key: &Vec<u8>| match split_window(key) {
             Some((time, rest)) => now.get_state(self.stored.shape.period.around(time), rest),
             None => Ok(None),
         };
@@ -108,63 +97,7 @@ impl Grouped for Spanned {
     }
 
     fn batches(&self, wanted: Wanted) -> Result<Batches> {
-        let (now, schema) = (self.stored.now()?, &self.stored.schema);
-        let made = match wanted {
-            Wanted::Answers => PartialBatches::of_answers(schema),
-            Wanted::States => PartialBatches::new(schema),
-        };
-        let windows = now.windows(self.times.clone())?.into_iter();
-        let made = made.rows_max(BATCH_ROWS);
-        Ok(Box::new(Walk { now, windows, scan: None, key: Vec::new(), made, is_over: false }))
-    }
-}
-
-/// Groups of windows, one window after the other.
-struct Walk {
-    now: WindowsSnapshot<States>,
-    windows: IntoIter<Range<u64>>,
-    /// The window that is being walked through, and how long the part of keys is that stands for it.
-    scan: Option<(WindowsScan<States>, usize)>,
-    key: Vec<u8>,
-    made: PartialBatches,
-    is_over: bool,
-}
-
-impl Walk {
-    fn advance(&mut self) -> Result<Option<RecordBatch>> {
-        loop {
-            let Some((scan, prefix)) = &mut self.scan else {
-                let Some(window) = self.windows.next() else {
-                    self.is_over = true;
-                    return self.made.finish();
-                };
-                self.key = group_key::of([Some(window.start.to_string())]);
-                self.scan = Some((self.now.iter(window)?, self.key.len()));
-                continue;
-            };
-            match scan.next_state().transpose()? {
-                None => self.scan = None,
-                Some((rest, state)) => {
-                    self.key.truncate(*prefix);
-                    self.key.extend_from_slice(&rest);
-                    if let Some(full) = self.made.push(&self.key, &state)? {
-                        return Ok(Some(full));
-                    }
-                }
-            }
-        }
-    }
-}
-
-impl Iterator for Walk {
-    type Item = Result<RecordBatch>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.is_over {
-            return None;
-        }
-        let next = self.advance();
-        self.is_over |= next.is_err();
-        next.transpose()
+        let states = WindowStates::new(self.stored.now()?, self.times.clone())?;
+        Ok(Box::new(WindowsWalk::new(states, &self.stored.schema, wanted, BATCH_ROWS)))
     }
 }

@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use arrow_schema::{DataType, Field};
+use forebay_groups::WINDOW;
 use pyo3::prelude::*;
 
-use super::input::WINDOW;
 use super::stored::StoredWindows;
 use crate::failure::{Failure, Outcome};
 use crate::groups::scalars::text_of;

@@ -1,9 +1,10 @@
 //! [`Wish`]: what is asked for when windows are opened.
 
+use forebay_groups::WindowShape as Shape;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::shape::{Length, Shape};
+use super::shape::length;
 use crate::failure::{Failure, Outcome};
 use crate::groups::kept::Shape as Kept;
 
@@ -19,10 +20,10 @@ pub(crate) struct Wish<'a, 'py> {
 
 impl Wish<'_, '_> {
     pub(super) fn shape(&self) -> Outcome<Option<Shape>> {
-        let retain = self.retain.map(|retain| Length::of("retain", retain)).transpose()?;
+        let retain = self.retain.map(|retain| length("retain", retain)).transpose()?;
         match (&self.time, self.every) {
             (Some(time), Some(every)) => {
-                Ok(Some(Shape::new(time.clone(), Length::of("every", every)?, retain)?))
+                Ok(Some(Shape::new(time.clone(), length("every", every)?, retain)?))
             }
             (None, None) if retain.is_none() => Ok(None),
             _ => Err(Failure::invalid("time and every are said together, and retain with them")),

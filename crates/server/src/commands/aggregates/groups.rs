@@ -1,0 +1,219 @@
+//! [`Groups`]: an aggregator that is open, and [`Aggregates`], all of them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow_array::{RecordBatch, RecordBatchOptions};
+use arrow_schema::SchemaRef;
+use forebay::{Database, Error};
+use forebay_aggregate::arrow::{OwnFunctions, PartialSchema, RecordBatchStates};
+use forebay_env::sync::RwLock;
+use forebay_groups::{Asked, Late, Shape, Windowed, kept, windowed_schema};
+
+use super::declared::{self, Column, Declared, schema_of};
+use super::kinds::key_text;
+use super::store::{Adding, Store};
+use crate::commands::Refusal;
+
+/// What the states of one command's rows may take in memory.
+const STATES_BYTES_MAX: usize = 256 << 20;
+
+/// See the module.
+pub(super) struct Groups {
+    pub(super) name: String,
+    pub(super) asked: Asked,
+    pub(super) schema: PartialSchema,
+    pub(super) store: Store,
+    /// Of rows that come as arguments.
+    columns: Option<(Vec<Column>, SchemaRef)>,
+}
+
+impl Groups {
+    fn open(
+        database: &Database,
+        name: &str,
+        (schema, asked): (PartialSchema, Asked),
+        shape: &Shape,
+        columns: Option<Vec<Column>>,
+    ) -> Result<Self, Refusal> {
+        let store = Store::open(database, name, &schema, shape)?;
+        let columns = columns.map(|columns| {
+            let schema = Arc::new(schema_of(&columns));
+            (columns, schema)
+        });
+        Ok(Self { name: name.into(), asked, schema, store, columns })
+    }
+
+    /// The columns of rows that come as arguments.
+    pub(super) fn columns(&self) -> Result<&[Column], Refusal> {
+        self.declared().map(|(columns, _)| &columns[..])
+    }
+
+    fn declared(&self) -> Result<&(Vec<Column>, SchemaRef), Refusal> {
+        self.columns.as_ref().ok_or_else(|| {
+            format!("ERR `{}` was not made by AGG.CREATE, and takes rows by AGG.LOAD alone", self.name).into()
+        })
+    }
+
+    /// Rows of arguments, one behind the other.
+    pub(super) fn rows(&self, arguments: &[&[u8]]) -> Result<RecordBatch, Refusal> {
+        let (columns, schema) = self.declared()?;
+        let width = columns.len();
+        let count = arguments.len().checked_div(width).unwrap_or(1);
+        if count * width != arguments.len() || count == 0 {
+            return Err(self.wrong_row(columns));
+        }
+        let array = |(at, column): (usize, &Column)| {
+            let values = arguments[at..].iter().step_by(width).copied();
+            column.kind.array(values).map_err(|row| {
+                let value = arguments[row * width + at];
+                let shown = String::from_utf8_lossy(&value[..value.len().min(64)]).into_owned();
+                let (name, kind) = (&column.name, column.kind);
+                Refusal::from(format!("ERR row {}: column `{name}`: `{shown}` is no {kind}", row + 1))
+            })
+        };
+        let arrays = columns.iter().enumerate().map(array).collect::<Result<_, Refusal>>()?;
+        let options = RecordBatchOptions::new().with_row_count(Some(count));
+        let rows = RecordBatch::try_new_with_options(Arc::clone(schema), arrays, &options);
+        rows.map_err(|error| Error::bug(format!("rows make no record batch: {error}")).into())
+    }
+
+    fn wrong_row(&self, columns: &[Column]) -> Refusal {
+        let names: Vec<&str> = columns.iter().map(|column| &column.name[..]).collect();
+        format!("ERR a row of `{}` has a value for each of: {}", self.name, names.join(", ")).into()
+    }
+
+    /// What rows of these columns are made of before their states are gathered.
+    pub(super) fn gathering(&self, rows: &SchemaRef) -> Result<Gathering, Refusal> {
+        let windowed = match &self.store {
+            Store::Plain(_) => None,
+            Store::Windows(windows, shape) => {
+                let kind = self.schema.keys()[0].data_type().clone();
+                let (schema, times) = windowed_schema(rows, &shape.time, Some(kind))?;
+                let (period, kept_from) = (shape.period, windows.kept_from()?);
+                Some(Windowed { schema, times, period, kept_from, late: Late::Refuse })
+            }
+        };
+        let rows = windowed.as_ref().map_or(rows, |windowed| &windowed.schema);
+        let partial = self.asked.partial(rows, &OwnFunctions::default())?;
+        self.schema.check(partial.schema())?;
+        let states = RecordBatchStates::of_schema(partial, rows, STATES_BYTES_MAX)?;
+        Ok(Gathering { windowed, states })
+    }
+
+    /// The key of values, one for each of its columns.
+    pub(super) fn key(&self, values: &[&[u8]]) -> Result<Vec<u8>, Refusal> {
+        let keys = self.schema.keys();
+        if values.len() != keys.len() {
+            let told = format!(
+                "ERR a key of `{}` has a value for each of: {}",
+                self.name,
+                self.asked.keys.join(", ")
+            );
+            return Err(told.into());
+        }
+        let texts = values.iter().zip(keys).map(|(value, column)| key_text(value, column));
+        let texts = texts.collect::<forebay::Result<Vec<_>>>()?;
+        let texts: Vec<Option<&[u8]>> = texts.iter().map(Option::as_deref).collect();
+        Ok(self.schema.key_of(&texts)?)
+    }
+}
+
+/// Rows that become states.
+pub(super) struct Gathering {
+    windowed: Option<Windowed>,
+    pub(super) states: RecordBatchStates,
+}
+
+impl Gathering {
+    pub(super) fn add(&mut self, rows: &RecordBatch) -> forebay::Result<()> {
+        match &self.windowed {
+            None => self.states.add_batch(rows),
+            Some(windowed) => self.states.add_batch(&windowed.rows(rows)?.0),
+        }
+    }
+
+    /// Gives the states on.
+    pub(super) fn give(mut self, adding: &mut Adding<'_>) -> forebay::Result<()> {
+        self.states.take(&mut |key, state| adding.add(key, state))
+    }
+}
+
+/// Those that were asked for, by name.
+#[derive(Default)]
+pub(crate) struct Aggregates(RwLock<HashMap<Vec<u8>, Arc<Groups>>>);
+
+impl Aggregates {
+    /// The aggregator of a name, as the database has it.
+    pub(super) fn find(&self, database: &Database, name: &[u8]) -> Result<Arc<Groups>, Refusal> {
+        if let Some(groups) = self.0.read().get(name) {
+            return Ok(Arc::clone(groups));
+        }
+        let missing = || {
+            let shown = String::from_utf8_lossy(&name[..name.len().min(64)]).into_owned();
+            Refusal::from(format!("ERR there is no aggregator `{shown}`; AGG.CREATE makes one"))
+        };
+        let text = std::str::from_utf8(name).map_err(|_| missing())?;
+        let kept = kept::load(database, text, &OwnFunctions::default())?.ok_or_else(missing)?;
+        let shape = kept::shape(database, text)?.ok_or_else(missing)?;
+        let columns = declared::columns(database, text)?;
+        let groups = Arc::new(Groups::open(database, text, kept, &shape, columns)?);
+        self.0.write().insert(name.to_vec(), Arc::clone(&groups));
+        Ok(groups)
+    }
+
+    /// Makes an aggregator. One that is there already has to be the same. Nobody else makes or drops one meanwhile.
+    pub(super) fn create(
+        &self,
+        database: &Database,
+        name: &str,
+        declared: &Declared,
+    ) -> Result<Arc<Groups>, Refusal> {
+        if let Ok(groups) = self.find(database, name.as_bytes()) {
+            let is_same = groups.asked == declared.asked
+                && groups.columns()? == declared.columns
+                && groups.store.shape() == declared.shape();
+            return match is_same {
+                true => Ok(groups),
+                false => Err(format!("ERR `{name}` is there already, with others than these").into()),
+            };
+        }
+        let own = OwnFunctions::default();
+        let schema = declared.partial()?;
+        let shape = declared.shape();
+        let kept = (schema.clone(), declared.asked.clone());
+        // Without a table of that name nothing is kept.
+        let groups = Groups::open(database, name, kept, &shape, Some(declared.columns.clone()))?;
+        declared.keep(database, name)?;
+        kept::begin(database, name, &schema, &declared.asked, &shape, &own)?;
+        let groups = Arc::new(groups);
+        self.0.write().insert(name.as_bytes().to_vec(), Arc::clone(&groups));
+        Ok(groups)
+    }
+
+    /// Drops an aggregator. Nobody else makes or drops one meanwhile.
+    pub(super) fn forget(&self, database: &Database, name: &[u8]) -> Result<(), Refusal> {
+        let groups = self.find(database, name)?;
+        let name = groups.name.clone();
+        self.0.write().remove(name.as_bytes());
+        match groups.store {
+            Store::Plain(_) => database.drop_table(&name)?,
+            Store::Windows(..) => database.drop_windows(&name)?,
+        }
+        Ok(kept::forget(database, &name)?)
+    }
+
+    /// Has all of them be looked for anew: the database is that of another moment.
+    pub(crate) fn clear(&self) {
+        self.0.write().clear();
+    }
+}
+
+/// The names of all aggregators, ascending.
+pub(super) fn names(database: &Database) -> Vec<String> {
+    let tables = database.tables();
+    let named = tables.iter().filter_map(|(table, _)| table.strip_suffix(kept::ENDING));
+    let mut names: Vec<String> = named.map(str::to_string).collect();
+    names.sort_unstable();
+    names
+}

@@ -1,0 +1,11 @@
+//! To look at what a server does: [`slow`], what took long; [`numbers`], all counters and gauges, for Prometheus and as JSON;
+//! [`http`], a port of its own that shows them, and a page.
+//!
+//! **Invariant:** nothing here changes what anybody is answered, and nothing is counted on the way of a request but by plain
+//! atomics.
+
+pub(crate) mod http;
+mod numbers;
+mod slow;
+
+pub(crate) use slow::{SlowLog, shown};

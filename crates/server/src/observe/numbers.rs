@@ -1,0 +1,186 @@
+//! All counters and gauges, as they are when somebody looks.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use forebay::Stats;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, prometheus_text};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::Registry;
+use serde_json::json;
+
+use super::slow::Slow;
+use crate::shared::Shared;
+
+/// Slow requests that the page shows.
+const SLOW_SHOWN: usize = 32;
+
+/// What Prometheus reads.
+pub(super) fn metrics(shared: &Arc<Shared>) -> Result<String, fmt::Error> {
+    let mut registry = Registry::with_prefix("forebay");
+    registry.register_collector(Box::new(Now(Arc::clone(shared))));
+    let mut text = String::new();
+    prometheus_text::encode(&mut text, &registry)?;
+    Ok(text)
+}
+
+/// The same and more as JSON.
+pub(super) fn json(shared: &Shared) -> serde_json::Result<String> {
+    let slow: Vec<Slow> = shared.slow.last(SLOW_SHOWN);
+    let config = &shared.config;
+    serde_json::to_string(&json!({
+        "now_milliseconds": shared.database.unix_milliseconds(),
+        "server": {
+            "version": env!("CARGO_PKG_VERSION"),
+            "uptime_seconds": shared.uptime_seconds(),
+            "loops": config.loops,
+            "connections": shared.connections.load(Relaxed),
+            "connections_max": config.connections_max,
+            "connections_accepted": shared.accepted.load(Relaxed),
+            "commands": shared.commands.load(Relaxed),
+            "buffers_bytes": shared.buffers_bytes.load(Relaxed),
+            "buffers_bytes_max": config.buffers_bytes_max,
+        },
+        "slow": slow,
+        "database": shared.database.stats(),
+    }))
+}
+
+struct Now(Arc<Shared>);
+
+impl fmt::Debug for Now {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Now")
+    }
+}
+
+/// A name, what it is, and its value.
+type Row<T> = (&'static str, &'static str, T);
+
+/// What only grows.
+fn counters(shared: &Shared, stats: &Stats) -> Vec<Row<u64>> {
+    vec![
+        ("commands", "Commands that were done", shared.commands.load(Relaxed)),
+        ("connections_accepted", "Connections that were accepted", shared.accepted.load(Relaxed)),
+        ("records_written", "Records that were accepted", stats.user_records),
+        ("record_bytes_written", "Bytes of their keys and values", stats.user_bytes),
+        ("log_bytes", "Bytes written to the log", stats.log_bytes),
+        ("log_syncs", "Syncs of the log", stats.log_syncs),
+        ("manifest_bytes", "Bytes written to manifests", stats.manifest_bytes),
+        ("gets", "Lookups of keys", stats.gets),
+        ("gets_from_buffer", "Lookups that write buffers answered", stats.gets_from_buffer),
+        ("device_reads", "Reads from the device for lookups and scans", stats.device_reads),
+        ("device_read_bytes", "Bytes of such reads", stats.device_read_bytes),
+        ("cache_hits", "Pages that the page cache had", stats.cache_hits),
+        ("filter_false_positives", "Lists read for nothing", stats.filter_false_positives),
+        ("background_bytes", "Bytes that flushes and merges have gone through", stats.background_bytes),
+    ]
+}
+
+/// What goes up and down.
+fn gauges(shared: &Shared, stats: &Stats) -> Vec<Row<f64>> {
+    vec![
+        ("uptime_seconds", "Seconds since the server was made", shared.uptime_seconds() as f64),
+        ("connections", "Connections", shared.connections.load(Relaxed) as f64),
+        ("buffers_bytes", "Requests and replies in memory", shared.buffers_bytes.load(Relaxed) as f64),
+        ("write_amplification", "Bytes written for each byte accepted", stats.write_amplification),
+        ("space_amplification", "Bytes on disk for each byte of records", stats.space_amplification),
+        ("device_reads_per_get", "Device reads of a lookup", stats.device_reads_per_get),
+        ("stall_seconds", "Seconds that writers have waited since it was opened", stats.stall_seconds),
+        ("merge_wait_seconds", "Seconds that merges have waited for their rate", stats.merge_wait_seconds),
+        ("debt_bytes", "Bytes that merges owe", stats.debt_bytes as f64),
+        ("disk_bytes", "Bytes on disk", stats.disk_bytes as f64),
+        ("list_files", "Files of lists", stats.list_files as f64),
+        ("list_records", "Records in lists", stats.list_records as f64),
+        ("unlisted_records", "Records that are in the log alone", stats.unlisted_records as f64),
+    ]
+}
+
+fn memory(stats: &Stats) -> [(&'static str, u64); 10] {
+    let memory = &stats.memory;
+    [
+        ("filters", memory.filters),
+        ("page_search", memory.page_search),
+        ("page_cache", memory.page_cache),
+        ("resident_records", memory.resident_records),
+        ("write_buffers", memory.write_buffers),
+        ("buffer_indexes", memory.buffer_indexes),
+        ("merging", memory.merging),
+        ("writing", memory.writing),
+        ("scanning", memory.scanning),
+        ("limit", memory.limit),
+    ]
+}
+
+/// One gauge for each of some labels.
+fn family<'l>(
+    encoder: &mut DescriptorEncoder<'_>,
+    (name, help, label): (&str, &str, &'static str),
+    values: impl Iterator<Item = (&'l str, f64)>,
+) -> fmt::Result {
+    let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+    for (of, value) in values {
+        let labels = [(label, plain(of))];
+        ConstGauge::new(value).encode(family.encode_family(&labels)?)?;
+    }
+    Ok(())
+}
+
+/// A name that needs no escapes.
+fn plain(name: &str) -> String {
+    name.chars().map(|char| if char.is_control() || "\"\\".contains(char) { '_' } else { char }).collect()
+}
+
+impl Collector for Now {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let (shared, stats) = (&*self.0, self.0.database.stats());
+        for (name, help, value) in counters(shared, &stats) {
+            let counter = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+            ConstCounter::new(value).encode(counter)?;
+        }
+        for (name, help, value) in gauges(shared, &stats) {
+            let gauge = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+            ConstGauge::new(value).encode(gauge)?;
+        }
+        let of = |values: &std::collections::BTreeMap<String, u64>| -> Vec<(String, f64)> {
+            values.iter().map(|(name, value)| (name.clone(), *value as f64)).collect()
+        };
+        for (name, help, values) in [
+            (
+                "list_bytes_written",
+                "Bytes written to lists since it was opened",
+                of(&stats.list_bytes_written),
+            ),
+            ("list_bytes_read", "Bytes that background work has read of lists", of(&stats.list_bytes_read)),
+            ("jobs_done", "Background jobs that were done", of(&stats.jobs_done)),
+        ] {
+            let values = values.iter().map(|(name, value)| (&name[..], *value));
+            family(&mut encoder, (name, help, "cause"), values)?;
+        }
+        let owners = memory(&stats).map(|(name, bytes)| (name, bytes as f64));
+        family(&mut encoder, ("memory_bytes", "Memory by owner", "owner"), owners.into_iter())?;
+        for (name, help, latency) in [
+            ("commit_microseconds", "How long commits take", &stats.commit_latency_us),
+            ("get_microseconds", "How long lookups take", &stats.get_latency_us),
+        ] {
+            let values =
+                [("0.5", latency.p50), ("0.99", latency.p99), ("0.999", latency.p999), ("1", latency.max)];
+            family(&mut encoder, (name, help, "quantile"), values.into_iter())?;
+        }
+        let disk = stats.tables.iter().map(|table| (&table.name[..], table.space.disk_bytes as f64));
+        family(&mut encoder, ("table_disk_bytes", "Bytes of a table's files", "table"), disk)?;
+        let records = stats.tables.iter().map(|table| {
+            let records = table.levels.iter().map(|level| level.records).sum::<u64>();
+            (&table.name[..], records as f64)
+        });
+        family(
+            &mut encoder,
+            ("table_records", "Records of a table's lists, every version counted", "table"),
+            records,
+        )
+    }
+}

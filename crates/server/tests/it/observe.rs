@@ -1,0 +1,121 @@
+//! What can be looked at.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use forebay::env::Env;
+use forebay::env::fs::MemoryFs;
+use forebay::{Database, Options};
+use forebay_server::{Config, Server, Watchers};
+
+use crate::client::{Got, Running};
+
+const ANYWHERE: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 0);
+
+fn watched() -> Running {
+    Running::new(Config { metrics: Some(ANYWHERE), slow_microseconds: 0, ..Config::default() })
+}
+
+/// Sends bytes, and reads all that comes.
+fn sent(server: &Running, bytes: &[u8]) -> String {
+    let address = server.metrics.expect("it listens for those who look");
+    let mut socket = TcpStream::connect(address).expect("it listens");
+    socket.set_read_timeout(Some(Duration::from_secs(60))).expect("it is a socket");
+    socket.write_all(bytes).expect("it is there");
+    let mut all = Vec::new();
+    // One that is refused amid what it sends may be reset.
+    let _ = socket.read_to_end(&mut all);
+    String::from_utf8(all).expect("it is text")
+}
+
+fn got(server: &Running, path: &str) -> String {
+    sent(server, format!("GET {path} HTTP/1.1\r\nHost: localhost:1\r\n\r\n").as_bytes())
+}
+
+#[test]
+fn a_page_numbers_and_health_are_shown() {
+    let server = watched();
+    let client = &mut server.client();
+    assert_eq!(client.ask("SET k v"), Got::ok());
+    assert_eq!(client.ask("AGG.CREATE hits KEY x FUNCTIONS count"), Got::ok());
+    let health = got(&server, "/healthz");
+    assert!(health.starts_with("HTTP/1.1 200 OK\r\n") && health.ends_with("\r\n\r\nok\n"), "{health}");
+    let metrics = got(&server, "/metrics?x=1");
+    for line in [
+        "# TYPE forebay_commands_total counter",
+        "forebay_records_written_total ",
+        "# HELP forebay_memory_bytes Memory by owner",
+        "forebay_memory_bytes{owner=\"page_cache\"} ",
+        "forebay_table_disk_bytes{table=\"hits\"} ",
+        "forebay_list_bytes_written{cause=\"",
+        "forebay_commit_microseconds{quantile=\"0.99\"} ",
+    ] {
+        assert!(metrics.contains(line), "{line}: {metrics}");
+    }
+    let stats = got(&server, "/stats.json");
+    let stats: serde_json::Value =
+        serde_json::from_str(stats.split("\r\n\r\n").nth(1).expect("a body")).expect("it is JSON");
+    assert!(stats["server"]["commands"].as_u64() >= Some(2), "{stats}");
+    assert!(stats["slow"][0]["request"][0].as_str().is_some(), "{stats}");
+    let page = got(&server, "/");
+    assert!(
+        page.contains("Content-Security-Policy: default-src 'none'") && page.contains("<html lang=\"en\">")
+    );
+    // Nothing is fetched from elsewhere.
+    let outside = |word: &str| {
+        page.match_indices(word)
+            .filter(|(at, _)| !page[*at..].starts_with("http://www.w3.org/2000/svg"))
+            .count()
+    };
+    assert_eq!((outside("http://"), outside("https://"), outside("src=")), (0, 0, 0));
+}
+
+#[test]
+fn whatever_is_asked_is_answered_or_refused() {
+    let server = watched();
+    for (bytes, status) in [
+        (&b"GET /nothing HTTP/1.1\r\nHost: localhost\r\n\r\n"[..], "404"),
+        (b"POST / HTTP/1.1\r\nHost: localhost\r\n\r\n", "405"),
+        (b"GET / HTTP/1.1\r\nHost: example.org\r\n\r\n", "421"),
+        (b"GET / HTTP/1.1\r\n\r\n", "421"),
+        (b"\x00\xff\r\n\r\n", "400"),
+        (b"*1\r\n$4\r\nPING\r\n\r\n", "400"),
+    ] {
+        let got = sent(&server, bytes);
+        assert!(got.starts_with(&format!("HTTP/1.1 {status} ")), "{}: {got}", bytes.escape_ascii());
+    }
+    let many = [&b"GET / HTTP/1.1\r\n"[..], &b"X: y\r\n".repeat(100), b"\r\n"].concat();
+    assert!(sent(&server, &many).starts_with("HTTP/1.1 400 "));
+    // One that never ends is cut off.
+    assert_eq!(sent(&server, &[b'a'; 16 << 10]), "");
+    assert!(got(&server, "/healthz").ends_with("ok\n"));
+}
+
+#[test]
+fn others_than_this_machine_look_only_where_that_was_said() {
+    let open = || {
+        Database::open("/db", Options::default().env(Env::simulated(MemoryFs::new(), 1))).expect("it opens")
+    };
+    let anywhere = SocketAddr::from(([0, 0, 0, 0], 0));
+    let config = Config { listen: ANYWHERE, metrics: Some(anywhere), ..Config::default() };
+    let told = Server::bind(open(), config.clone()).err().expect("it is refused").to_string();
+    assert!(told.contains("--metrics-for-anyone"), "{told}");
+    assert!(Server::bind(open(), Config { watchers: Watchers::Anyone, ..config }).is_ok());
+}
+
+#[test]
+fn slow_requests_are_told() {
+    let server = watched();
+    let client = &mut server.client();
+    assert_eq!(client.ask("SET k v"), Got::ok());
+    let Got::Array(all) = client.ask("SLOWLOG GET 1") else { panic!("a list comes") };
+    let Got::Array(parts) = &all[0] else { panic!("{all:?}") };
+    assert_eq!(parts[3], Got::Array(vec![Got::bulk("SET"), Got::bulk("k"), Got::bulk("v")]));
+    assert_eq!(client.ask("SLOWLOG LEN"), Got::Int(2));
+    assert_eq!(client.ask("SLOWLOG RESET"), Got::ok());
+    assert!(matches!(client.ask("SLOWLOG GET -1"), Got::Array(_)));
+    for line in ["SLOWLOG GET x", "SLOWLOG GET -2", "SLOWLOG GET 1 2", "SLOWLOG HELP", "SLOWLOG"] {
+        assert!(matches!(client.ask(line), Got::Error(_)), "{line}");
+    }
+}

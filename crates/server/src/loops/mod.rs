@@ -126,6 +126,8 @@ struct Loop {
     free: Vec<usize>,
     /// Those that may have more than was looked at.
     ready: Vec<usize>,
+    /// How many turns there were.
+    turns: u64,
     /// What is read comes here first.
     chunk: Box<[u8]>,
     /// In which second of the server it last looked for those that are silent.
@@ -151,6 +153,7 @@ impl Loop {
             connections: Vec::new(),
             free: Vec::new(),
             ready: Vec::new(),
+            turns: 0,
             chunk: vec![0; CHUNK_BYTES].into(),
             looked_at: 0,
         })

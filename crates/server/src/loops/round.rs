@@ -34,6 +34,9 @@ impl Loop {
         let mut ready = std::mem::take(&mut self.ready);
         ready.sort_unstable();
         ready.dedup();
+        // A turn may end before all of them were asked: those come first in the next.
+        self.turns += 1;
+        ready.sort_by_key(|number| self.connections[*number].as_ref().map(|found| found.served_in));
         let mut asked = Vec::with_capacity(ready.len());
         let mut plan = Plan::default();
         for &number in &ready {
@@ -92,22 +95,25 @@ impl Loop {
         {
             return;
         }
-        let finished = Turn::begin(&shared, plan).and_then(|mut turn| {
-            for one in asked.iter_mut() {
-                if let Some(connection) = &mut self.connections[one.number] {
-                    one.done = run(connection, &mut turn);
-                    shared.commands.fetch_add(one.done as u64, Ordering::Relaxed);
+        let mut turn = Turn::begin(&shared, plan);
+        for one in asked.iter_mut() {
+            if let Some(connection) = &mut self.connections[one.number] {
+                one.done = run(connection, &mut turn);
+                connection.served_in = self.turns;
+                shared.commands.fetch_add(one.done as u64, Ordering::Relaxed);
+                if turn.is_over() {
+                    break;
                 }
             }
-            turn.finish()
-        });
-        // Nobody knows then what of it was kept.
-        if let Err(error) = finished {
-            for one in asked {
+        }
+        // Nobody knows then what of it was kept, and what `SELECT`, `MULTI` or `HELLO` have changed of a connection is not
+        // what its client was told. So it is told the error, and is to connect anew.
+        if let Err(error) = turn.finish() {
+            for one in asked.iter().filter(|one| one.done > 0) {
                 if let Some(connection) = &mut self.connections[one.number] {
-                    one.done = one.done.max(1).min(connection.waiting.len());
                     connection.reply.bytes.truncate(one.replies_from);
                     (0..one.done).for_each(|_| connection.reply.error(&format!("ERR {error}")));
+                    connection.is_over = true;
                 }
             }
         }
@@ -145,9 +151,14 @@ fn run(connection: &mut Connection, turn: &mut Turn<'_>) -> usize {
         if connection.client.is_leaving || connection.is_behind() {
             return at;
         }
+        if turn.is_over() {
+            return at;
+        }
         let Connection { requests, waiting, reply, client, .. } = connection;
         let arguments = arguments(requests, &waiting[at]);
+        let before = reply.bytes.len();
         commands::run(&mut Call { arguments: &arguments, client, turn, reply });
+        turn.worked(reply.bytes.len() - before);
     }
     connection.waiting.len()
 }

@@ -4,5 +4,6 @@
 
 mod client;
 mod commands;
+mod failures;
 mod model;
 mod protocol;

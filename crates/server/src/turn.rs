@@ -28,6 +28,15 @@ impl Stored {
 struct Entry {
     stored: Option<Stored>,
     is_written: bool,
+    /// So much it is in the turn's sums.
+    bytes: usize,
+}
+
+impl Entry {
+    fn new(key: &[u8], stored: Option<Stored>, is_written: bool) -> Self {
+        let bytes = key.len() + size_of::<Self>() + stored.as_ref().map_or(0, |stored| stored.bytes.len());
+        Self { stored, is_written, bytes }
+    }
 }
 
 type Entries = HashMap<Key, Entry, rapidhash::fast::RandomState>;
@@ -58,30 +67,59 @@ impl Sought<'_> {
     }
 }
 
+/// Keys that are looked up before the requests are done take at most this; others are looked up when it is their turn.
+const AHEAD_KEYS_BYTES_MAX: usize = 4 << 20;
+/// A turn ends behind the request that has made it handle more than this: read, written and answered together.
+const WORK_BYTES_MAX: usize = 8 << 20;
+/// What was read, and is not written, is forgotten beyond this: it can be looked up again.
+const READ_BYTES_MAX: usize = 8 << 20;
+/// What a turn has written is at most this before yet another request may write. Few come to it: transactions.
+const WRITTEN_BYTES_MAX: usize = 64 << 20;
+
 /// The keys that a turn needs.
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
-    stripes: Vec<usize>,
-    is_whole: bool,
+    /// A bit for each.
+    stripes: [u64; STRIPES / 64],
     /// What will be read, for each database.
     reads: [Vec<Vec<u8>>; DATABASES],
+    reads_bytes: usize,
+    /// Whose transactions it has: those that wait, and the keys that are watched.
+    queued: Option<u64>,
+    watched: Option<u64>,
 }
 
 impl Plan {
     pub(crate) fn key(&mut self, database: usize, key: &[u8], is_read: bool) {
-        self.stripes.push(Shared::stripe_of(key));
-        if is_read {
+        self.lock(key);
+        if is_read && self.reads_bytes < AHEAD_KEYS_BYTES_MAX {
+            self.reads_bytes += key.len() + size_of::<Vec<u8>>();
             self.reads[database].push(key.to_vec());
         }
     }
 
     pub(crate) fn lock(&mut self, key: &[u8]) {
-        self.stripes.push(Shared::stripe_of(key));
+        let stripe = Shared::stripe_of(key);
+        self.stripes[stripe / 64] |= 1 << (stripe % 64);
     }
 
     /// All keys.
     pub(crate) fn whole(&mut self) {
-        self.is_whole = true;
+        self.stripes = [u64::MAX; STRIPES / 64];
+    }
+
+    /// Whether the commands that a client has queued are to be planned: once, however often it ends them.
+    pub(crate) fn takes_queue(&mut self, client: u64) -> bool {
+        self.queued.replace(client) != Some(client)
+    }
+
+    /// The same of the keys that it watches.
+    pub(crate) fn takes_watched(&mut self, client: u64) -> bool {
+        self.watched.replace(client) != Some(client)
+    }
+
+    fn stripes(&self) -> impl Iterator<Item = usize> {
+        (0..STRIPES).filter(|stripe| self.stripes[stripe / 64] & 1 << (stripe % 64) != 0)
     }
 }
 
@@ -91,31 +129,36 @@ pub(crate) struct Turn<'s> {
     /// By their numbers: in this order all turns take them.
     locks: Vec<(usize, MutexGuard<'s, Stripe>)>,
     entries: Entries,
+    /// Of entries that were written, and of those that were read only.
+    written_bytes: usize,
+    read_bytes: usize,
+    work_bytes: usize,
     /// The time by which keys expire.
     pub(crate) now: u64,
     has_written: bool,
+    /// Of the transaction that runs: whether it has written.
+    transaction: Option<bool>,
     durability: Durability,
     /// What is added to aggregators. Nobody in the turn reads it before it is written out.
     added: Batch,
-    /// Why something could not be written out: nobody knows then what of the turn is kept.
+    /// What was written is lost: all who wrote are told.
     failed: Option<Error>,
 }
 
 impl<'s> Turn<'s> {
     /// Locks the keys that a turn needs, and looks those up that it reads.
-    pub(crate) fn begin(shared: &'s Shared, plan: &mut Plan) -> Result<Self> {
-        if plan.is_whole {
-            plan.stripes = (0..STRIPES).collect();
-        }
-        plan.stripes.sort_unstable();
-        plan.stripes.dedup();
-        let locks = plan.stripes.iter().map(|stripe| (*stripe, shared.lock(*stripe))).collect();
+    pub(crate) fn begin(shared: &'s Shared, plan: &mut Plan) -> Self {
+        let locks = plan.stripes().map(|stripe| (stripe, shared.lock(stripe))).collect();
         let mut turn = Self {
             shared,
             locks,
             entries: Entries::default(),
+            written_bytes: 0,
+            read_bytes: 0,
+            work_bytes: 0,
             now: shared.database.unix_milliseconds(),
             has_written: false,
+            transaction: None,
             durability: Durability::Memory,
             added: Batch::new(),
             failed: None,
@@ -124,13 +167,15 @@ impl<'s> Turn<'s> {
             // A hot key comes once.
             keys.sort_unstable();
             keys.dedup();
-            let found = shared.table(database)?.multi_get_with_expiry(keys)?;
-            for (key, found) in keys.drain(..).zip(found) {
-                let entry = Entry { stored: found.map(Stored::of), is_written: false };
+            let found = shared.table(database).and_then(|table| table.multi_get_with_expiry(keys));
+            // Where a key cannot be read, those are refused that ask for it, when they do.
+            for (key, found) in keys.drain(..).zip(found.into_iter().flatten()) {
+                let entry = Entry::new(&key, found.map(Stored::of), false);
+                turn.read_bytes += entry.bytes;
                 turn.entries.insert(Key { database, bytes: key }, entry);
             }
         }
-        Ok(turn)
+        turn
     }
 
     /// What a key holds.
@@ -138,16 +183,24 @@ impl<'s> Turn<'s> {
         debug_assert!(self.stripe(key).is_some(), "the plan has the key");
         let now = self.now;
         let sought = Sought { database, bytes: key };
+        if self.read_bytes > READ_BYTES_MAX {
+            self.entries.retain(|_, entry| entry.is_written);
+            self.read_bytes = 0;
+        }
         let entry = match self.entries.entry_ref(&sought) {
             EntryRef::Occupied(found) => found.into_mut(),
             EntryRef::Vacant(vacant) => {
                 let stored = self.shared.table(database)?.get_with_expiry(key)?.map(Stored::of);
-                vacant.insert_with_key(sought.owned(), Entry { stored, is_written: false })
+                let entry = Entry::new(key, stored, false);
+                self.read_bytes += entry.bytes;
+                vacant.insert_with_key(sought.owned(), entry)
             }
         };
         if entry.stored.as_ref().is_some_and(|stored| stored.expiry.is_some_and(|expiry| expiry <= now)) {
             entry.stored = None;
         }
+        let bytes = entry.stored.as_ref().map_or(0, |stored| stored.bytes.len());
+        self.work_bytes = self.work_bytes.saturating_add(bytes);
         Ok(entry.stored.as_ref())
     }
 
@@ -159,12 +212,34 @@ impl<'s> Turn<'s> {
             stripe.written(database, key);
         }
         self.has_written = true;
-        let entry = Entry { stored, is_written: true };
+        self.transaction = self.transaction.map(|_| true);
+        let entry = Entry::new(key, stored, true);
+        self.written_bytes += entry.bytes;
+        self.work_bytes = self.work_bytes.saturating_add(entry.bytes);
         let sought = Sought { database, bytes: key };
         match self.entries.entry_ref(&sought) {
-            EntryRef::Occupied(mut found) => drop(found.insert(entry)),
+            EntryRef::Occupied(mut found) => {
+                let old = found.insert(entry);
+                let sum = if old.is_written { &mut self.written_bytes } else { &mut self.read_bytes };
+                *sum = sum.saturating_sub(old.bytes);
+            }
             EntryRef::Vacant(vacant) => drop(vacant.insert_with_key(sought.owned(), entry)),
         }
+    }
+
+    /// Notes that so many bytes were handled besides.
+    pub(crate) fn worked(&mut self, bytes: usize) {
+        self.work_bytes = self.work_bytes.saturating_add(bytes);
+    }
+
+    /// Whether what it was asked is enough, and the rest is for the next one.
+    pub(crate) fn is_over(&self) -> bool {
+        self.failed.is_some() || self.work_bytes > WORK_BYTES_MAX
+    }
+
+    /// Whether it has written so much that nothing more may be.
+    pub(crate) fn is_full(&self) -> bool {
+        self.written_bytes > WRITTEN_BYTES_MAX
     }
 
     /// The lock of a key, if the turn has it.
@@ -184,11 +259,44 @@ impl<'s> Turn<'s> {
         self.durability = self.durability.max(durability);
     }
 
-    /// Writes what the turn has written so far where scans see it.
+    /// From here on until `end_transaction` all is written in one batch, or nothing.
+    pub(crate) fn begin_transaction(&mut self) {
+        self.transaction = Some(false);
+    }
+
+    pub(crate) fn end_transaction(&mut self) {
+        self.transaction = None;
+    }
+
+    /// Writes what the turn has written so far where scans see it, and is the last thing that the turn is asked: what
+    /// walks a table takes its time. Where it fails, so does the turn.
     pub(crate) fn write_out(&mut self) -> Result<()> {
+        if self.transaction == Some(true) {
+            return Err(Error::invalid(
+                "a transaction cannot look at all keys, or drop them, behind its own writes, which are one batch with what \
+                 follows; ask that first in it, or before MULTI",
+            ));
+        }
+        self.worked(usize::MAX);
+        self.commit()?;
+        self.entries.values_mut().for_each(|entry| entry.is_written = false);
+        self.read_bytes += std::mem::take(&mut self.written_bytes);
+        Ok(())
+    }
+
+    /// Commits what was written, once: what failed is not tried again.
+    fn commit(&mut self) -> Result<()> {
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
+        let committed = self.commit_written();
+        self.failed = committed.as_ref().err().cloned();
+        committed
+    }
+
+    fn commit_written(&mut self) -> Result<()> {
         let mut batch = std::mem::take(&mut self.added);
-        for (Key { database, bytes: key }, entry) in
-            self.entries.iter_mut().filter(|(_, entry)| entry.is_written)
+        for (Key { database, bytes: key }, entry) in self.entries.iter().filter(|(_, entry)| entry.is_written)
         {
             let table = self.shared.table(*database)?;
             match &entry.stored {
@@ -198,19 +306,18 @@ impl<'s> Turn<'s> {
                 }
                 None => batch.delete(&table, key),
             }
-            entry.is_written = false;
         }
-        if !batch.is_empty() {
-            // The disk is waited for without locks.
-            let written = self.shared.database.commit(batch, self.durability.min(Durability::Os));
-            written.inspect_err(|error| self.failed = Some(error.clone()))?;
+        if batch.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        // The disk is waited for without locks.
+        self.shared.database.commit(batch, self.durability.min(Durability::Os)).map(drop)
     }
 
     /// What is added to aggregators: it is written with all else.
     pub(crate) fn added(&mut self) -> &mut Batch {
         self.has_written = true;
+        self.transaction = self.transaction.map(|_| true);
         &mut self.added
     }
 
@@ -222,10 +329,7 @@ impl<'s> Turn<'s> {
 
     /// Commits what was written, and gives the locks back; then waits for the disk, if somebody asked for that.
     pub(crate) fn finish(mut self) -> Result<()> {
-        self.write_out()?;
-        if let Some(error) = self.failed.take() {
-            return Err(error);
-        }
+        self.commit()?;
         let Self { shared, locks, has_written, durability, .. } = self;
         drop(locks);
         if has_written && durability == Durability::Disk {

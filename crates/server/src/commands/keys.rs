@@ -90,6 +90,8 @@ fn copy(call: &mut Call<'_, '_>) -> Answer {
         return Err("ERR source and destination objects are the same".into());
     }
     strings::checked_key(call, to)?;
+    // One that cannot be opened is no target, and is not left to the turn's commit.
+    call.turn.shared.table(database)?;
     let stored = call.stored(from)?.cloned();
     let copies = stored.is_some() && (replaces || call.turn.get(database, to)?.is_none());
     if copies {

@@ -209,7 +209,7 @@ impl Command {
     /// Tells a plan what it needs.
     pub(crate) fn plan(&self, arguments: &[&[u8]], client: &Client, plan: &mut Plan) {
         match self.uses {
-            Use::Nothing => client.queue.plan(self.name, plan),
+            Use::Nothing => client.queue.plan(self.name, client.id, plan),
             Use::Whole => plan.whole(),
             // Any lock keeps those out that want all of them.
             Use::Adds => arguments.last().into_iter().for_each(|argument| plan.lock(argument)),
@@ -255,10 +255,21 @@ fn checked(call: &Call<'_, '_>) -> Result<&'static Command, Refusal> {
 
 /// The same once all was checked.
 fn run_command(command: &Command, call: &mut Call<'_, '_>) -> Answer {
+    if call.reply.bytes.len() > reply_bytes_max(call) {
+        return Err("ERR the replies of this transaction are too long; ask for less at a time".into());
+    }
     if matches!(command.uses, Use::Changes | Use::Writes | Use::Adds | Use::Whole) {
+        if call.turn.is_full() {
+            return Err("ERR this transaction has written too much; write less at a time".into());
+        }
         call.turn.asks_for(call.client.durability);
     }
     (command.run)(call)
+}
+
+/// The longest reply, in bytes.
+pub(crate) fn reply_bytes_max(call: &Call<'_, '_>) -> usize {
+    call.turn.shared.config.buffers_bytes_max / 2
 }
 
 fn unknown(arguments: &[&[u8]]) -> Refusal {

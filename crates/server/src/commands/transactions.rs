@@ -1,5 +1,7 @@
 //! Several commands as one: nobody comes between, and all that they write is in one batch.
 
+use std::collections::HashMap;
+
 use super::{Answer, Call, Command, Use, find};
 use crate::shared::Shared;
 use crate::turn::Plan;
@@ -17,6 +19,8 @@ const AT_ONCE: [&str; 6] = ["MULTI", "EXEC", "DISCARD", "WATCH", "QUIT", "RESET"
 
 /// Commands that wait may have so many bytes.
 const QUEUE_BYTES_MAX: usize = 64 << 20;
+/// Keys that are watched may take so many.
+const WATCHED_BYTES_MAX: usize = 4 << 20;
 
 /// What waits for `EXEC`, and what must not be written before it.
 #[derive(Debug, Default)]
@@ -25,15 +29,14 @@ pub(crate) struct Queue {
     is_spoilt: bool,
     commands: Vec<Vec<Vec<u8>>>,
     bytes: usize,
-    watched: Vec<Watched>,
+    /// By their databases.
+    watched: HashMap<(usize, Vec<u8>), Watched>,
+    watched_bytes: usize,
 }
 
-/// A key that is watched.
+/// Of a key that is watched: how often it was written before, and whether it was there.
 #[derive(Debug)]
 struct Watched {
-    database: usize,
-    key: Vec<u8>,
-    /// How often it was written before, and whether it was there.
     writes: u64,
     is_there: bool,
 }
@@ -45,30 +48,40 @@ impl Queue {
     }
 
     pub(super) fn push(&mut self, arguments: &[&[u8]]) {
-        self.bytes += arguments.iter().map(|argument| argument.len() + size_of::<Vec<u8>>()).sum::<usize>();
-        if self.bytes > QUEUE_BYTES_MAX {
-            (self.is_spoilt, self.commands) = (true, Vec::new());
+        if self.is_spoilt {
+            return;
         }
-        if !self.is_spoilt {
-            self.commands.push(arguments.iter().map(|argument| argument.to_vec()).collect());
+        // Small texts take what an allocator gives at least.
+        let taken = |argument: &&[u8]| argument.len().max(16) + size_of::<Vec<u8>>();
+        self.bytes += arguments.iter().map(taken).sum::<usize>() + size_of::<Vec<Vec<u8>>>();
+        match self.bytes > QUEUE_BYTES_MAX {
+            true => self.spoil(),
+            false => self.commands.push(arguments.iter().map(|argument| argument.to_vec()).collect()),
         }
     }
 
-    /// One of its commands was refused.
+    /// One of its commands was refused: none of them will be done.
     pub(super) fn spoil(&mut self) {
-        self.is_spoilt |= self.is_open;
+        if self.is_open {
+            (self.is_spoilt, self.commands, self.bytes) = (true, Vec::new(), 0);
+        }
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.bytes
+        self.bytes + self.watched_bytes
     }
 
-    /// What a command needs that ends it.
-    pub(super) fn plan(&self, name: &str, plan: &mut Plan) {
+    /// What a command of this client needs that ends it.
+    pub(super) fn plan(&self, name: &str, client: u64, plan: &mut Plan) {
         if !["EXEC", "DISCARD", "UNWATCH", "RESET"].contains(&name) {
             return;
         }
-        self.watched.iter().for_each(|watched| plan.lock(&watched.key));
+        if plan.takes_watched(client) {
+            self.watched.keys().for_each(|(_, key)| plan.lock(key));
+        }
+        if name != "EXEC" || !plan.takes_queue(client) {
+            return;
+        }
         for command in &self.commands {
             let arguments: Vec<&[u8]> = command.iter().map(Vec::as_slice).collect();
             if let Some(found) = find(arguments[0]) {
@@ -83,7 +96,7 @@ impl Queue {
 
     /// Watches nothing any more, of a connection that has gone.
     pub(crate) fn leave(&mut self, shared: &Shared) {
-        for Watched { database, key, .. } in self.watched.drain(..) {
+        for ((database, key), _) in self.watched.drain() {
             shared.lock(Shared::stripe_of(&key)).unwatch(database, &key);
         }
     }
@@ -98,16 +111,15 @@ fn multi(call: &mut Call<'_, '_>) -> Answer {
     Ok(())
 }
 
-/// Forgets the queue, and what is watched. Returns the queue, and what was watched.
-fn close(call: &mut Call<'_, '_>) -> (Queue, Vec<Watched>) {
-    let mut queue = std::mem::take(&mut call.client.queue);
-    let watched = std::mem::take(&mut queue.watched);
-    for Watched { database, key, .. } in &watched {
+/// Forgets the queue, and what is watched, and returns both.
+fn close(call: &mut Call<'_, '_>) -> Queue {
+    let queue = std::mem::take(&mut call.client.queue);
+    for (database, key) in queue.watched.keys() {
         if let Some(stripe) = call.turn.stripe(key) {
             stripe.unwatch(*database, key);
         }
     }
-    (queue, watched)
+    queue
 }
 
 fn discard(call: &mut Call<'_, '_>) -> Answer {
@@ -128,29 +140,33 @@ fn exec(call: &mut Call<'_, '_>) -> Answer {
     if !call.client.queue.is_open {
         return Err("ERR EXEC without MULTI".into());
     }
-    let mut is_changed = false;
-    let watched = std::mem::take(&mut call.client.queue.watched);
-    for Watched { database, key, writes, is_there } in &watched {
-        let now = call.turn.stripe(key).map_or(0, |stripe| stripe.writes(*database, key));
-        is_changed |= now != *writes || *is_there != call.turn.get(*database, key)?.is_some();
-    }
-    call.client.queue.watched = watched;
-    let (queue, _) = close(call);
+    // While they are watched their writes are counted.
+    let Call { client, turn, .. } = &mut *call;
+    let writes = |(database, key): &(usize, Vec<u8>)| {
+        turn.stripe(key).map_or(0, |stripe| stripe.writes(*database, key))
+    };
+    let writes: Vec<u64> = client.queue.watched.keys().map(writes).collect();
+    // Whatever comes of it, the transaction is over.
+    let queue = close(call);
     if queue.is_spoilt {
         return Err("EXECABORT Transaction discarded because of previous errors.".into());
     }
-    if is_changed {
-        call.reply.null_array();
-        return Ok(());
+    for (((database, key), then), writes) in queue.watched.iter().zip(writes) {
+        if writes != then.writes || then.is_there != call.turn.get(*database, key)?.is_some() {
+            call.reply.null_array();
+            return Ok(());
+        }
     }
     call.reply.array(queue.commands.len());
     call.client.is_in_transaction = true;
+    call.turn.begin_transaction();
     for command in &queue.commands {
         let arguments: Vec<&[u8]> = command.iter().map(Vec::as_slice).collect();
         let Call { client, turn, reply, .. } = call;
         super::run(&mut Call { arguments: &arguments, client, turn, reply });
     }
     call.client.is_in_transaction = false;
+    call.turn.end_transaction();
     Ok(())
 }
 
@@ -160,14 +176,19 @@ fn watch(call: &mut Call<'_, '_>) -> Answer {
     }
     let database = call.client.database;
     for key in &call.arguments[1..] {
-        if call.client.queue.watched.iter().any(|watched| watched.database == database && watched.key == *key)
-        {
+        let watched = (database, key.to_vec());
+        if call.client.queue.watched.contains_key(&watched) {
             continue;
+        }
+        let bytes = key.len() + size_of::<((usize, Vec<u8>), Watched)>();
+        if call.client.queue.watched_bytes + bytes > WATCHED_BYTES_MAX {
+            return Err("ERR too many keys are watched; EXEC, DISCARD and UNWATCH end that".into());
         }
         let is_there = call.turn.get(database, key)?.is_some();
         let Some(stripe) = call.turn.stripe(key) else { continue };
         let writes = stripe.watch(database, key);
-        call.client.queue.watched.push(Watched { database, key: key.to_vec(), writes, is_there });
+        call.client.queue.watched_bytes += bytes;
+        call.client.queue.watched.insert(watched, Watched { writes, is_there });
     }
     call.reply.ok();
     Ok(())

@@ -43,6 +43,8 @@ pub(super) struct Connection {
     pub(super) is_ending: bool,
     /// It has ended, or broken the protocol: what is to be sent is sent, and that is all.
     pub(super) is_over: bool,
+    /// The turn of its loop in which it was answered last.
+    pub(super) served_in: u64,
     /// So much it is in the sum of all.
     pub(super) counted_bytes: usize,
     /// When it took something last while there was something.
@@ -65,6 +67,7 @@ impl Connection {
             job: None,
             is_ending: false,
             is_over: false,
+            served_in: 0,
             counted_bytes: 0,
             took_at: None,
         }

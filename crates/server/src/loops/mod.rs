@@ -152,6 +152,8 @@ struct Loop {
     ready: Vec<usize>,
     /// Those that wait for a job.
     working: Vec<usize>,
+    /// How many turns there were.
+    turns: u64,
     /// What is read comes here first.
     chunk: Box<[u8]>,
     /// In which second of the server it last looked for those that are silent.
@@ -178,6 +180,7 @@ impl Loop {
             free: Vec::new(),
             ready: Vec::new(),
             working: Vec::new(),
+            turns: 0,
             chunk: vec![0; CHUNK_BYTES].into(),
             looked_at: 0,
         })

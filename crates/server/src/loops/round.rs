@@ -36,6 +36,9 @@ impl Loop {
         let mut ready = std::mem::take(&mut self.ready);
         ready.sort_unstable();
         ready.dedup();
+        // A turn may end before all of them were asked: those come first in the next.
+        self.turns += 1;
+        ready.sort_by_key(|number| self.connections[*number].as_ref().map(|found| found.served_in));
         let mut asked = Vec::with_capacity(ready.len());
         let mut plan = Plan::default();
         for &number in &ready {
@@ -115,28 +118,32 @@ impl Loop {
         {
             return;
         }
-        let finished = Turn::begin(&shared, plan).and_then(|mut turn| {
-            for one in asked.iter_mut() {
-                if let Some(connection) = &mut self.connections[one.number] {
-                    let begin = Instant::now();
-                    one.done = run(connection, &mut turn);
-                    note(&shared, begin, connection, one.done);
-                    shared.commands.fetch_add(one.done as u64, Ordering::Relaxed);
+        let mut turn = Turn::begin(&shared, plan);
+        for one in asked.iter_mut() {
+            if let Some(connection) = &mut self.connections[one.number] {
+                let begin = Instant::now();
+                one.done = run(connection, &mut turn);
+                note(&shared, begin, connection, one.done);
+                connection.served_in = self.turns;
+                shared.commands.fetch_add(one.done as u64, Ordering::Relaxed);
+                if turn.is_over() {
+                    break;
                 }
             }
-            turn.finish()
-        });
+        }
+        let finished = turn.finish();
         if self.shared.is_failing.load(Ordering::Relaxed) != finished.is_err() {
             self.shared.is_failing.store(finished.is_err(), Ordering::Relaxed);
         }
-        // Nobody knows then what of it was kept.
+        // Nobody knows then what of it was kept, and what `SELECT`, `MULTI` or `HELLO` have changed of a connection is not
+        // what its client was told. So it is told the error, and is to connect anew.
         if let Err(error) = finished {
-            for one in asked {
+            for one in asked.iter().filter(|one| one.done > 0) {
                 if let Some(connection) = &mut self.connections[one.number] {
-                    one.done = one.done.max(1).min(connection.waiting.len());
                     connection.client.work = None;
                     connection.reply.bytes.truncate(one.replies_from);
                     (0..one.done).for_each(|_| connection.reply.error(&format!("ERR {error}")));
+                    connection.is_over = true;
                 }
             }
         }
@@ -183,9 +190,14 @@ fn run(connection: &mut Connection, turn: &mut Turn<'_>) -> usize {
         if connection.client.is_leaving || connection.is_behind() {
             return at;
         }
+        if turn.is_over() {
+            return at;
+        }
         let Connection { requests, waiting, reply, client, .. } = connection;
         let arguments = arguments(requests, &waiting[at]);
+        let before = reply.bytes.len();
         commands::run(&mut Call { arguments: &arguments, client, turn, reply });
+        turn.worked(reply.bytes.len() - before);
         if client.work.is_some() {
             return at + 1;
         }

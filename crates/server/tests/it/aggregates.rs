@@ -247,7 +247,8 @@ fn a_turn_sees_what_it_has_added_and_what_was_committed_stays() {
             "QUEUED",
             "QUEUED",
             "QUEUED",
-            "[1 0 !ERR the command takes long, and cannot stand in a transaction]",
+            "[1 0 !ERR a transaction cannot look at all keys, or drop them, behind its own writes, which are one batch with what \
+             follows; ask that first in it, or before MULTI]",
         ]
     );
     drop((client, server));

@@ -1,6 +1,6 @@
 //! A server in this process, over files in memory, and a client that says what it gets.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -35,6 +35,8 @@ pub(crate) struct Running {
     pub(crate) address: SocketAddr,
     pub(crate) metrics: Option<SocketAddr>,
     stopper: Stopper,
+    /// It may end with an error: its files fail.
+    fails: bool,
     thread: Option<JoinHandle<forebay::Result<()>>>,
 }
 
@@ -50,7 +52,13 @@ impl Running {
         let server = Server::bind(database, config).expect("it listens");
         let (address, stopper) = (server.address(), server.stopper());
         let metrics = server.metrics_address();
-        Self { address, metrics, stopper, thread: Some(std::thread::spawn(|| server.run())) }
+        Self { address, metrics, stopper, fails: false, thread: Some(std::thread::spawn(|| server.run())) }
+    }
+
+    pub(crate) fn failing(self) -> Self {
+        let mut failing = self;
+        failing.fails = true;
+        failing
     }
 
     pub(crate) fn client(&self) -> Client {
@@ -66,7 +74,8 @@ impl Drop for Running {
         self.stopper.stop();
         let ended = self.thread.take().map(JoinHandle::join);
         if !std::thread::panicking() {
-            ended.expect("it runs").expect("no loop panics").expect("it ends in order");
+            let ended = ended.expect("it runs").expect("no loop panics");
+            assert!(self.fails || ended.is_ok(), "it ends in order: {ended:?}");
         }
     }
 }
@@ -130,6 +139,10 @@ impl Client {
 
     /// Whether the server has closed the connection.
     pub(crate) fn is_closed(&mut self) -> bool {
-        matches!(self.from.read(&mut [0; 1]), Ok(0) | Err(_))
+        match self.from.read(&mut [0; 1]) {
+            Ok(bytes) => bytes == 0,
+            // Nothing came in the time that a test waits.
+            Err(error) => error.kind() == ErrorKind::ConnectionReset,
+        }
     }
 }

@@ -6,6 +6,7 @@ mod aggregates;
 mod client;
 mod commands;
 mod engine;
+mod failures;
 mod model;
 mod observe;
 mod protocol;

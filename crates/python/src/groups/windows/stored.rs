@@ -57,7 +57,8 @@ impl Writes for StoredWindows {
         let mut rows = self.windows.batch();
         if let Some(states) = states {
             states.take(&mut |key, state| {
-                let (start, rest) = split_window(key).ok_or_else(|| Error::Bug("a row is in no window".into()))?;
+                let (start, rest) =
+                    split_window(key).ok_or_else(|| Error::Bug("a row is in no window".into()))?;
                 rows.add_state(start, rest, state)
             })?;
         }

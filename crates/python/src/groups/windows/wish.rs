@@ -22,9 +22,7 @@ impl Wish<'_, '_> {
     pub(super) fn shape(&self) -> Outcome<Option<Shape>> {
         let retain = self.retain.map(|retain| length("retain", retain)).transpose()?;
         match (&self.time, self.every) {
-            (Some(time), Some(every)) => {
-                Ok(Some(Shape::new(time.clone(), length("every", every)?, retain)?))
-            }
+            (Some(time), Some(every)) => Ok(Some(Shape::new(time.clone(), length("every", every)?, retain)?)),
             (None, None) if retain.is_none() => Ok(None),
             _ => Err(Failure::invalid("time and every are said together, and retain with them")),
         }

@@ -26,6 +26,7 @@ fn add_rows(
     let rows = groups.rows(values)?;
     let mut gathering = groups.gathering(&rows.schema())?;
     gathering.add(&rows)?;
+    call.turn.worked(values.iter().map(|value| value.len()).sum());
     match &groups.store {
         Store::Plain(aggregator) => {
             if call.turn.added().encoded_bytes() > ADDED_BYTES_MAX {

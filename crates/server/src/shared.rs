@@ -1,6 +1,7 @@
 //! What all loops have in common: the database, its tables, and a lock for each share of the keys.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -72,7 +73,7 @@ pub(crate) struct Shared {
     /// Of each database; made when it is first used.
     tables: RwLock<Vec<Option<Table>>>,
     stripes: Vec<Mutex<Stripe>>,
-    pub(crate) stopping: AtomicBool,
+    pub(crate) stopping: Arc<AtomicBool>,
     pub(crate) connections: AtomicUsize,
     pub(crate) buffers_bytes: AtomicUsize,
     pub(crate) commands: AtomicU64,
@@ -88,7 +89,7 @@ impl Shared {
             config,
             tables: RwLock::new(vec![None; DATABASES]),
             stripes: (0..STRIPES).map(|_| Mutex::new(Stripe::default())).collect(),
-            stopping: AtomicBool::new(false),
+            stopping: Arc::default(),
             connections: AtomicUsize::new(0),
             buffers_bytes: AtomicUsize::new(0),
             commands: AtomicU64::new(0),

@@ -5,5 +5,6 @@
 mod client;
 mod commands;
 mod failures;
+mod limits;
 mod model;
 mod protocol;

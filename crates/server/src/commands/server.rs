@@ -121,7 +121,7 @@ fn config(call: &mut Call<'_, '_>) -> Answer {
     Ok(())
 }
 
-/// All keys are counted: of a table that has not changed since it was counted last that is remembered.
+/// All keys are counted, each time: any of them may expire.
 fn dbsize(call: &mut Call<'_, '_>) -> Answer {
     call.turn.write_out()?;
     let count = call.turn.shared.table(call.client.database)?.count()?;

@@ -129,12 +129,14 @@ class Attack:
         one = self.known()
         assert isinstance(one.ask("MGET", *["big"] * 1000), RuntimeError)
         one.socket.sendall(encoded("MULTI") + encoded("GET", "big") * 100 + encoded("EXEC"))
-        for number in range(64):
-            one.socket.sendall(encoded("SETRANGE", f"wide:{number}", ARGUMENT - 4096, "x"))
+        self.answered()
+        other, wide = self.known(), [f"wide:{number}" for number in range(64)]
+        other.socket.sendall(b"".join(encoded("SETRANGE", key, ARGUMENT - 4096, "x") for key in wide))
+        for _ in wide:
+            assert other.read() == ARGUMENT - 4095
             self.answered()
-        cleaner = self.known()
-        assert cleaner.ask("DEL", *[f"wide:{number}" for number in range(64)]) == 64 or True
-        self.over([one, cleaner], "large answers and values")
+        assert other.ask("DEL", *wide) == len(wide)
+        self.over([one, other], "large answers and values")
 
     def pipelines(self):
         all_known = [self.known() for _ in range(4)]

@@ -32,7 +32,7 @@ JVM_NATIVES := target/jvm/natives/dev/forebay/natives/$(JVM_PLATFORM)
 INSTALL_ROOT ?=
 PREFIX ?= /usr/local
 
-.PHONY: help install install-c sanitize-c demo answers test python-test python-figures spark-groups-test server-test jvm-test jvm-jar demo-spark spark-suites spark-kill spark-bench simulate fuzz planted invariants miri shuttle audit packages torture figures data wheels rivals format lint demo-streams streams-figures spark-jar
+.PHONY: help install install-c sanitize-c demo answers test python-test python-figures spark-groups-test server-test server-attack server-kill jvm-test jvm-jar demo-spark spark-suites spark-kill spark-bench simulate fuzz planted invariants miri shuttle audit packages torture figures data wheels rivals format lint demo-streams streams-figures spark-jar
 
 help:
 	@echo 'make demo              load real text, read it back, verify it, and report rates and amplifications'
@@ -220,6 +220,12 @@ server-test:
 	test -x $(SERVER_VENV)/bin/python || $(PYTHON) -m venv $(SERVER_VENV)
 	$(SERVER_VENV)/bin/pip install --quiet --disable-pip-version-check 'redis>=6'
 	crates/server/tests/clients/run.sh $(SERVER_VENV)/bin/python target/debug/forebay $(ROUNDS) $(SEED)
+
+# Clients that mean harm, and kills under load: COUNT rounds of them.
+COUNT ?= 1
+server-attack server-kill: server-%:
+	$(CARGO) build --package forebay-cli
+	$(PYTHON) crates/server/tests/clients/$*.py --forebay target/debug/forebay --count $(COUNT) --seed $(SEED)
 
 # Maven finds the native library where it would find those of all platforms. Tests make many small files: in memory, if
 # there is such a place.

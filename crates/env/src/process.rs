@@ -45,7 +45,7 @@ pub fn id() -> u32 {
 }
 
 /// How many files the process may have open.
-pub(crate) fn files_max() -> usize {
+pub fn files_max() -> usize {
     getrlimit(Resource::Nofile).current.map_or(usize::MAX, |max| usize::try_from(max).unwrap_or(usize::MAX))
 }
 

@@ -1,6 +1,18 @@
 //! Patterns of names: `*`, `?`, `[a-z]`, `[^a]` and `\` before any of them, without recursion: at most as many steps as
 //! pattern and name have bytes, multiplied.
 
+use crate::commands::Refusal;
+
+const PATTERN_BYTES_MAX: usize = 1024;
+
+/// A pattern that does not take too long: there are as many steps as it has bytes, for each of a name.
+pub(crate) fn checked(pattern: &[u8]) -> Result<&[u8], Refusal> {
+    match pattern.len() > PATTERN_BYTES_MAX {
+        true => Err(format!("ERR a pattern has at most {PATTERN_BYTES_MAX} bytes").into()),
+        false => Ok(pattern),
+    }
+}
+
 /// Whether a whole name matches.
 pub(crate) fn matches(pattern: &[u8], name: &[u8]) -> bool {
     let (mut at, mut seen) = (0, 0);

@@ -81,7 +81,7 @@ pub(crate) struct Shared {
     pub(crate) slow: SlowLog,
     /// The last turn's commit has failed.
     pub(crate) is_failing: AtomicBool,
-    pub(crate) stopping: AtomicBool,
+    pub(crate) stopping: Arc<AtomicBool>,
     pub(crate) connections: AtomicUsize,
     pub(crate) buffers_bytes: AtomicUsize,
     pub(crate) commands: AtomicU64,
@@ -102,7 +102,7 @@ impl Shared {
             jobs: Jobs::new(),
             slow,
             is_failing: AtomicBool::new(false),
-            stopping: AtomicBool::new(false),
+            stopping: Arc::default(),
             connections: AtomicUsize::new(0),
             buffers_bytes: AtomicUsize::new(0),
             commands: AtomicU64::new(0),

@@ -69,6 +69,8 @@ impl Sought<'_> {
 
 /// Keys that are looked up before the requests are done take at most this; others are looked up when it is their turn.
 const AHEAD_KEYS_BYTES_MAX: usize = 4 << 20;
+/// So do their values, about.
+const AHEAD_BYTES_MAX: usize = 2 << 20;
 /// A turn ends behind the request that has made it handle more than this: read, written and answered together.
 const WORK_BYTES_MAX: usize = 8 << 20;
 /// What was read, and is not written, is forgotten beyond this: it can be looked up again.
@@ -167,9 +169,12 @@ impl<'s> Turn<'s> {
             // A hot key comes once.
             keys.sort_unstable();
             keys.dedup();
-            let found = shared.table(database).and_then(|table| table.multi_get_with_expiry(keys));
+            let left = AHEAD_BYTES_MAX.saturating_sub(turn.read_bytes);
+            let found =
+                shared.table(database).and_then(|table| table.multi_get_with_expiry_within(keys, left));
             // Where a key cannot be read, those are refused that ask for it, when they do.
-            for (key, found) in keys.drain(..).zip(found.into_iter().flatten()) {
+            for (number, found) in found.into_iter().flatten() {
+                let key = std::mem::take(&mut keys[number]);
                 let entry = Entry::new(&key, found.map(Stored::of), false);
                 turn.read_bytes += entry.bytes;
                 turn.entries.insert(Key { database, bytes: key }, entry);

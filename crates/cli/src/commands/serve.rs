@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use forebay::Durability;
 use forebay_server::{Config, Server, Stopper, Watchers};
+use forebay_units::sizes;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -38,6 +39,12 @@ pub(crate) struct ServeArgs {
     /// The most connections at a time
     #[arg(long, value_name = "N", default_value_t = Config::default().connections_max)]
     connections_max: usize,
+    /// What requests and replies of all connections may take together, such as 64M; beyond, those are closed that have most
+    #[arg(long, value_name = "SIZE", value_parser = sizes::parse, default_value = "256M")]
+    buffers: u64,
+    /// The longest argument, and text that SETRANGE and the like make
+    #[arg(long, value_name = "SIZE", value_parser = sizes::parse, default_value = "64M")]
+    argument_max: u64,
     /// What a reply says to have survived: memory, os (a crash of the process), disk (of the machine); a connection
     /// chooses its own by FB.DURABILITY
     #[arg(long, default_value = "os", value_parser = parse_durability)]
@@ -71,6 +78,8 @@ pub(crate) fn run(args: &ServeArgs, common: &Common) -> Result<(), Failure> {
         watchers: if args.metrics_for_anyone { Watchers::Anyone } else { Watchers::ThisMachine },
         checkpoints: args.checkpoints.clone(),
         slow_microseconds: u64::try_from(args.slow.as_micros()).unwrap_or(u64::MAX),
+        buffers_bytes_max: usize::try_from(args.buffers).unwrap_or(usize::MAX),
+        argument_bytes_max: usize::try_from(args.argument_max).unwrap_or(usize::MAX),
         ..Config::default()
     };
     let server = Server::bind(database, config).map_err(|error| Failure::Usage(error.to_string()))?;

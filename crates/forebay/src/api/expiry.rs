@@ -41,6 +41,29 @@ impl Table {
         read::multi_get_with_expiry(&self.engine.context, &self.view(), self.id(), keys, expiring)
     }
 
+    /// The same, until the values have more than so many bytes: of as many keys as that takes, each answer with the
+    /// number of its key. So what a look at many keys holds is bounded, whatever they have.
+    ///
+    /// ```
+    /// # let env = forebay::env::Env::simulated(forebay::env::fs::MemoryFs::new(), 1);
+    /// # use forebay::{Database, Options};
+    /// # let db = Database::open("/db", Options::default().env(env))?;
+    /// let texts = db.table("texts").open()?;
+    /// texts.put("a", "long text")?;
+    /// texts.put("b", "another one")?;
+    /// assert_eq!(texts.multi_get_with_expiry_within(&["a", "b", "c"], 1 << 20)?.len(), 3);
+    /// let found = texts.multi_get_with_expiry_within(&["a", "b"], 0)?;
+    /// assert_eq!(found, [(0, Some((b"long text".to_vec(), None)))]);
+    /// # Ok::<(), forebay::Error>(())
+    /// ```
+    pub fn multi_get_with_expiry_within<K: AsRef<[u8]>>(
+        &self,
+        keys: &[K],
+        bytes_max: usize,
+    ) -> Result<Vec<(usize, Option<Expiring>)>> {
+        read::multi_get_within(&self.engine.context, &self.view(), self.id(), keys, bytes_max, expiring)
+    }
+
     /// Gives an entry another expiry, in milliseconds since 1970, and leaves its value as it is. Says whether there is
     /// such an entry. A time that is past already makes the entry expire. Writes the value once more, at the database's
     /// default durability, if nobody else writes to the key meanwhile; else it looks again. If the write has reached the

@@ -1,5 +1,6 @@
 //! Scans in pieces: from a position that a caller keeps, and in parts that threads share.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use forebay_base::merge::Direction;
@@ -78,6 +79,34 @@ impl Table {
         parts(&self.engine, self.engine.versions.view(), self.id(), count)
     }
 
+    /// Shows `see` entries of a table in hash order, from a position on, until it says that it has enough: the rest of
+    /// that position comes as well. Returns where to go on, if there is more: see [`scan_from`](Self::scan_from). What is
+    /// shown is not kept.
+    ///
+    /// ```
+    /// # let env = forebay::env::Env::simulated(forebay::env::fs::MemoryFs::new(), 1);
+    /// # use std::ops::ControlFlow;
+    /// # use forebay::{Database, Options};
+    /// # let db = Database::open("/db", Options::default().env(env))?;
+    /// let table = db.table("names").open()?;
+    /// table.put("ada", "Lovelace")?;
+    /// table.put("alan", "Turing")?;
+    /// let mut seen = 0;
+    /// let next = table.see_from(0, |_, _| {
+    ///     seen += 1;
+    ///     ControlFlow::Break(())
+    /// })?;
+    /// assert!(seen == 1 && next.is_some());
+    /// # Ok::<(), forebay::Error>(())
+    /// ```
+    pub fn see_from(
+        &self,
+        position: u64,
+        see: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+    ) -> Result<Option<u64>> {
+        see_from(&self.engine, self.engine.versions.view(), self.id(), position, see)
+    }
+
     /// How many keys there are, exactly, as of one moment. Nothing keeps count: it walks the table, without its values
     /// where they stand apart, in parts on all cores, and remembers the number for as long as the table does not change.
     /// After [`compact`](Self::compact) it reads nothing, if nothing was written since and no entry expires.
@@ -114,6 +143,21 @@ fn at_a_moment(engine: &Engine, mut view: View) -> View {
 }
 
 fn scan_from(engine: &Arc<Engine>, view: View, id: u32, position: u64, count: usize) -> Result<Scanned> {
+    let mut entries: Vec<Entry> = Vec::new();
+    let next = see_from(engine, view, id, position, |key, value| {
+        entries.push((key.to_vec(), value.to_vec()));
+        if entries.len() >= count { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })?;
+    Ok(Scanned { entries, next })
+}
+
+fn see_from(
+    engine: &Arc<Engine>,
+    view: View,
+    id: u32,
+    position: u64,
+    mut see: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+) -> Result<Option<u64>> {
     let table = view.table(id)?;
     let order = table.order;
     if order.is_lexical() {
@@ -125,17 +169,17 @@ fn scan_from(engine: &Arc<Engine>, view: View, id: u32, position: u64, count: us
     }
     let range = Range { low: Bound::at_prefix(position), high: None };
     let mut cursor = Cursor::new(&engine.versions, view, id, range, Direction::Forward)?;
-    let (mut entries, mut last): (Vec<Entry>, _) = (Vec::new(), None);
+    let (mut is_enough, mut last) = (false, None);
     loop {
         cursor.next()?;
-        let Some((key, value)) = cursor.entry() else { return Ok(Scanned { entries, next: None }) };
+        let Some((key, value)) = cursor.entry() else { return Ok(None) };
         let prefix = order.prefix(key);
         debug_assert!(prefix >= position, "nothing of before the position comes");
-        if entries.len() >= count.max(1) && last != Some(prefix) {
+        if is_enough && last != Some(prefix) {
             // There is an entry behind the last one, so this is no wrap.
-            return Ok(Scanned { entries, next: last.map(|last| last + 1) });
+            return Ok(last.map(|last| last + 1));
         }
-        entries.push((key.to_vec(), value.to_vec()));
+        is_enough |= see(key, value).is_break();
         last = Some(prefix);
     }
 }

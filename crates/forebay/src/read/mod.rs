@@ -8,8 +8,10 @@ mod cursor;
 mod parts;
 mod states;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
+use forebay_base::ValuePointer;
 use forebay_base::combine::Fold;
 use forebay_base::{Record, Result, expiry, planted};
 use forebay_env::guest;
@@ -141,12 +143,29 @@ pub(crate) fn multi_get_with_expiry<K: AsRef<[u8]>, T>(
     keys: &[K],
     make: impl Fn(Vec<u8>, u64) -> T,
 ) -> Result<Vec<Option<T>>> {
-    let (ttl, stored) = multi_get_stored(context, view, table, keys)?;
+    let found = multi_get_within(context, view, table, keys, usize::MAX, make)?;
+    debug_assert_eq!(found.len(), keys.len(), "without a bound each key is looked up");
+    Ok(found.into_iter().map(|(_, found)| found).collect())
+}
+
+/// The same, until values have more than so many bytes. Answers stand with the numbers of their keys.
+pub(crate) fn multi_get_within<K: AsRef<[u8]>, T>(
+    context: &Context,
+    view: &View,
+    table: u32,
+    keys: &[K],
+    bytes_max: usize,
+    make: impl Fn(Vec<u8>, u64) -> T,
+) -> Result<Vec<(usize, Option<T>)>> {
+    let mut folds: Vec<Fold> = keys.iter().map(|_| Fold::default()).collect();
+    let (ttl, left_out) = find_within(context, view, view.table(table)?, keys, &mut folds, bytes_max)?;
     let cut = |mut value: Vec<u8>| {
         let expiry = ttl.cut(&mut value);
         make(value, expiry)
     };
-    Ok(stored.into_iter().map(|stored| stored.map(cut)).collect())
+    let there = |fold: Fold| fold.into_value().filter(|stored| !ttl.is_expired(stored)).map(cut);
+    let found = folds.into_iter().enumerate().filter(|(number, _)| !left_out.contains(number));
+    Ok(found.map(|(number, fold)| (number, there(fold))).collect())
 }
 
 /// The same, as values are stored: where they expire, with when. Says how they are seen.
@@ -170,6 +189,18 @@ pub(crate) fn find_all<K: AsRef<[u8]>>(
     keys: &[K],
     folds: &mut [Fold],
 ) -> Result<Ttl> {
+    find_within(context, view, table, keys, folds, usize::MAX).map(|(ttl, _)| ttl)
+}
+
+/// The same, until what was folded has more than so many bytes. Says which keys are left out then.
+fn find_within<K: AsRef<[u8]>>(
+    context: &Context,
+    view: &View,
+    table: &TableState,
+    keys: &[K],
+    folds: &mut [Fold],
+    bytes_max: usize,
+) -> Result<(Ttl, BTreeSet<usize>)> {
     debug_assert_eq!(keys.len(), folds.len(), "each key has a fold");
     let (rule, rows) = (table.rule()?, table.rows());
     guest::take_failure();
@@ -178,12 +209,21 @@ pub(crate) fn find_all<K: AsRef<[u8]>>(
     let lookups = keys.iter().map(|key| lookup(key.as_ref()));
     let mut waiting: Vec<(usize, Lookup<'_>)> = lookups.enumerate().collect();
     waiting.iter().try_for_each(|(_, lookup)| note(view, table, lookup))?;
+    let (mut bytes, mut left_out) = (0, BTreeSet::new());
+    let mut add = |number: usize, record: &Record<'_>| {
+        if bytes > bytes_max {
+            left_out.insert(number);
+            return false;
+        }
+        bytes += record.value.len();
+        folds[number].add(rule, record)
+    };
     for (buffer, limit) in view.buffers() {
         let sought: Vec<(u64, &[u8])> =
             waiting.iter().map(|(_, lookup)| (lookup.prefix, lookup.key)).collect();
         let mut open = vec![true; sought.len()];
         buffer.find_many(&rows, &sought, limit, |at, record| {
-            open[at] = folds[waiting[at].0].add(rule, record);
+            open[at] = add(waiting[at].0, record);
             open[at]
         });
         let mut open = open.into_iter();
@@ -191,24 +231,41 @@ pub(crate) fn find_all<K: AsRef<[u8]>>(
     }
     context.metrics.gets_from_buffer.add((keys.len() - waiting.len()) as u64);
     let (numbers, lookups): (Vec<usize>, Vec<Lookup<'_>>) = waiting.into_iter().unzip();
-    let mut each = |at: usize, record: &Record<'_>| folds[numbers[at]].add(rule, record);
-    let wasted_nanoseconds = table.version.find(&lookups, &mut each)?;
+    let wasted_nanoseconds = table.version.find(&lookups, &mut |at, record| add(numbers[at], record))?;
     table.wasted_nanoseconds.fetch_add(wasted_nanoseconds, Ordering::Relaxed);
-    fetch(table, keys, folds)?;
-    answered(Ok(Ttl::of(context, view, table)))
+    let bytes_left = bytes_max.saturating_sub(bytes);
+    left_out.iter().for_each(|number| folds[*number].clear());
+    fetch(table, keys, folds, bytes_left, &mut left_out)?;
+    answered(Ok((Ttl::of(context, view, table), left_out)))
 }
 
-/// Gets the values that stand in value files, all at a time.
-fn fetch<K: AsRef<[u8]>>(table: &TableState, keys: &[K], folds: &mut [Fold]) -> Result<()> {
-    let pointers = keys.iter().zip(&*folds).filter_map(|(key, fold)| Some((key.as_ref(), fold.pointer()?)));
-    let pointers: Vec<_> = pointers.collect();
-    if pointers.is_empty() {
+/// Gets the values that stand in value files, all at a time, until they have more than so many bytes.
+fn fetch<K: AsRef<[u8]>>(
+    table: &TableState,
+    keys: &[K],
+    folds: &mut [Fold],
+    mut bytes_left: usize,
+    left_out: &mut BTreeSet<usize>,
+) -> Result<()> {
+    let pointed = folds.iter().enumerate().filter_map(|(number, fold)| Some((number, fold.pointer()?)));
+    let mut numbers = Vec::new();
+    for (number, pointer) in pointed {
+        match bytes_left {
+            0 => drop(left_out.insert(number)),
+            _ => numbers.push(number),
+        }
+        // What is no pointer is told when it is read.
+        bytes_left =
+            bytes_left.saturating_sub(ValuePointer::decode(pointer).map_or(0, |at| at.bytes as usize));
+    }
+    if numbers.is_empty() {
         return Ok(());
     }
-    let mut values = table.version.values().read_many(&pointers)?.into_iter();
-    let pointed = folds.iter_mut().filter(|fold| fold.pointer().is_some());
-    pointed.for_each(|fold| values.next().into_iter().for_each(|value| fold.fetched(value)));
-    debug_assert!(values.next().is_none(), "each value has its key");
+    let pointer = |number: &usize| Some((keys[*number].as_ref(), folds[*number].pointer()?));
+    let pointers: Vec<_> = numbers.iter().filter_map(pointer).collect();
+    let values = table.version.values().read_many(&pointers)?;
+    debug_assert_eq!(values.len(), numbers.len(), "each value has its key");
+    numbers.into_iter().zip(values).for_each(|(number, value)| folds[number].fetched(value));
     Ok(())
 }
 

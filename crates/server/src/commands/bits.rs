@@ -1,6 +1,11 @@
 //! Texts as rows of bits, of which the first is the highest of the first byte.
 
+use std::ops::Range;
+
 use super::{Answer, Call, Command, Refusal, SYNTAX, Use, integer, is, strings};
+
+/// What `BITOP` merges at most: it takes its time.
+const SOURCES_BYTES_MAX: usize = 1 << 30;
 
 pub(super) const COMMANDS: &[Command] = &[
     Command { name: "SETBIT", arity: 4, keys: (1, 1, 1), uses: Use::Changes, run: setbit },
@@ -59,9 +64,33 @@ fn is_of_bits(words: &[&[u8]]) -> Result<bool, Refusal> {
     }
 }
 
-/// Bits of a text in order.
-fn bits(text: &[u8], range: std::ops::Range<usize>) -> impl Iterator<Item = (usize, bool)> {
-    range.map(|at| (at, text[at / 8] & 0x80 >> (at % 8) != 0))
+fn bit(text: &[u8], at: usize) -> bool {
+    text[at / 8] & 0x80 >> (at % 8) != 0
+}
+
+/// The first bit of a range that is as wanted: by whole bytes, where none in them is.
+fn first(text: &[u8], range: Range<usize>, wanted: bool) -> Option<usize> {
+    let others = if wanted { 0 } else { 0xFF };
+    let mut at = range.start;
+    while at < range.end {
+        if text[at / 8] == others {
+            at = (at / 8 + 1) * 8;
+        } else if bit(text, at) == wanted {
+            return Some(at);
+        } else {
+            at += 1;
+        }
+    }
+    None
+}
+
+/// How many bits of a range are set: by whole bytes, but for its ends.
+fn ones(text: &[u8], range: Range<usize>) -> i64 {
+    let (from, to) = (range.start.next_multiple_of(8).min(range.end), range.end / 8 * 8);
+    let single = |range: Range<usize>| range.filter(|at| bit(text, *at)).count() as i64;
+    let whole = text.get(from / 8..to / 8).unwrap_or_default();
+    let whole: i64 = whole.iter().map(|byte| i64::from(byte.count_ones())).sum();
+    single(range.start..from) + whole + single(to.max(from)..range.end)
 }
 
 fn bitcount(call: &mut Call<'_, '_>) -> Answer {
@@ -72,14 +101,15 @@ fn bitcount(call: &mut Call<'_, '_>) -> Answer {
         _ => return Err(SYNTAX.into()),
     };
     let text = call.string(arguments[1])?.unwrap_or_default();
-    let ones = |text: &[u8]| text.iter().map(|byte| i64::from(byte.count_ones())).sum::<i64>();
-    let count = match range {
-        None => ones(text),
-        Some((from, to, false)) => ones(&text[strings::span(from, to, text.len())]),
-        Some((from, to, true)) => {
-            bits(text, strings::span(from, to, 8 * text.len())).filter(|(_, is_set)| *is_set).count() as i64
+    let range = match range {
+        None => 0..8 * text.len(),
+        Some((from, to, false)) => {
+            let bytes = strings::span(from, to, text.len());
+            8 * bytes.start..8 * bytes.end
         }
+        Some((from, to, true)) => strings::span(from, to, 8 * text.len()),
     };
+    let count = ones(text, range);
     call.reply.int(count);
     Ok(())
 }
@@ -97,15 +127,15 @@ fn bitpos(call: &mut Call<'_, '_>) -> Answer {
         [from, to, words @ ..] => (integer(from)?, Some(integer(to)?), words),
     };
     let of_bits = is_of_bits(words)?;
-    let Some(text) = call.string(arguments[1])?.map(<[u8]>::to_vec) else {
-        call.reply.int(if wanted { -1 } else { 0 });
+    let Call { client, turn, reply, .. } = call;
+    let Some(text) = super::string(turn, client.database, arguments[1])? else {
+        reply.int(if wanted { -1 } else { 0 });
         return Ok(());
     };
     let unit = if of_bits { 1 } else { 8 };
     let span = strings::span(from, to.unwrap_or(-1), text.len() * 8 / unit);
-    let found = bits(&text, span.start * unit..span.end * unit).find(|(_, is_set)| *is_set == wanted);
-    call.reply.int(match found {
-        Some((at, _)) => at as i64,
+    reply.int(match first(text, span.start * unit..span.end * unit, wanted) {
+        Some(at) => at as i64,
         // Behind a text without an end there are zeros.
         None if !wanted && to.is_none() && !span.is_empty() => 8 * text.len() as i64,
         None => -1,
@@ -125,19 +155,26 @@ fn bitop(call: &mut Call<'_, '_>) -> Answer {
         }
         _ => return Err(SYNTAX.into()),
     };
-    let mut texts = Vec::with_capacity(sources.len());
-    for key in sources {
-        texts.push(call.string(key)?.unwrap_or_default().to_vec());
+    let (mut merged, mut read_bytes) = (Vec::new(), 0);
+    for (number, key) in sources.iter().enumerate() {
+        let text = call.string(key)?.unwrap_or_default();
+        read_bytes += text.len();
+        if number == 0 {
+            merged = text.to_vec();
+        } else {
+            merged.resize(merged.len().max(text.len()), 0);
+            let (both, behind) = merged.split_at_mut(text.len());
+            both.iter_mut().zip(text).for_each(|(byte, other)| *byte = merge(*byte, *other));
+            behind.iter_mut().for_each(|byte| *byte = merge(*byte, 0));
+        }
+        if read_bytes > SOURCES_BYTES_MAX {
+            return Err(format!("ERR BITOP reads more than {SOURCES_BYTES_MAX} bytes; merge in steps").into());
+        }
     }
-    let length = texts.iter().map(Vec::len).max().unwrap_or(0);
-    texts.iter_mut().for_each(|text| text.resize(length, 0));
-    let mut merged = texts.swap_remove(0);
-    if texts.is_empty() && is(name, "NOT") {
+    if is(name, "NOT") {
         merged.iter_mut().for_each(|byte| *byte = merge(*byte, 0));
     }
-    for text in &texts {
-        merged.iter_mut().zip(text).for_each(|(byte, other)| *byte = merge(*byte, *other));
-    }
+    let length = merged.len();
     if merged.is_empty() {
         if call.stored(target)?.is_some() {
             call.delete(target);

@@ -3,8 +3,10 @@
 use forebay::Durability;
 use sha2::{Digest, Sha256};
 
-use super::{Answer, Call, Command, NOT_AN_INTEGER, Refusal, SYNTAX, Use, integer, is, transactions};
+use super::{Answer, Call, Command, NOT_AN_INTEGER, Refusal, SYNTAX, Use, integer, is, shown, transactions};
 use crate::shared::DATABASES;
+
+const NAME_BYTES_MAX: usize = 1024;
 
 pub(super) const COMMANDS: &[Command] = &[
     Command { name: "PING", arity: -1, keys: (0, 0, 0), uses: Use::Nothing, run: ping },
@@ -120,7 +122,7 @@ fn hello(call: &mut Call<'_, '_>) -> Answer {
                 behind
             }
             [word, ..] => {
-                let word = String::from_utf8_lossy(word);
+                let word = shown(word);
                 return Err(format!("ERR Syntax error in HELLO option '{word}'").into());
             }
         };
@@ -156,6 +158,9 @@ fn hello(call: &mut Call<'_, '_>) -> Answer {
 }
 
 fn checked_name(name: &[u8]) -> Result<Vec<u8>, Refusal> {
+    if name.len() > NAME_BYTES_MAX {
+        return Err(format!("ERR a client's name has at most {NAME_BYTES_MAX} bytes").into());
+    }
     match name.iter().all(|byte| (b'!'..=b'~').contains(byte)) {
         true => Ok(name.to_vec()),
         false => Err("ERR Client names cannot contain spaces, newlines or special characters.".into()),
@@ -190,7 +195,7 @@ fn client(call: &mut Call<'_, '_>) -> Answer {
             }
         }
         [word, ..] => {
-            let word = String::from_utf8_lossy(word).into_owned();
+            let word = shown(word);
             return Err(format!("ERR unknown subcommand '{word}'. Try CLIENT HELP.").into());
         }
         [] => return Err(NOT_AN_INTEGER.into()),

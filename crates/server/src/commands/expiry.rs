@@ -1,6 +1,6 @@
 //! When keys expire.
 
-use super::{Answer, Call, Command, Refusal, SYNTAX, Use, integer, is};
+use super::{Answer, Call, Command, Refusal, SYNTAX, Use, integer, is, shown};
 
 pub(super) const COMMANDS: &[Command] = &[
     Command { name: "EXPIRE", arity: -3, keys: (1, 1, 1), uses: Use::Changes, run: expire },
@@ -39,6 +39,11 @@ pub(super) fn positive(call: &Call<'_, '_>, unit: &[u8], number: &[u8], name: &s
     }
 }
 
+/// A time as replies give it: what the library has written may be later.
+fn milliseconds(expiry: u64) -> i64 {
+    i64::try_from(expiry).unwrap_or(i64::MAX)
+}
+
 /// Whether a new time takes the place of an old one.
 fn may_replace(call: &Call<'_, '_>, old: Option<u64>, new: i64) -> Result<bool, Refusal> {
     let [mut nx, mut xx, mut gt, mut lt] = [false; 4];
@@ -49,7 +54,7 @@ fn may_replace(call: &Call<'_, '_>, old: Option<u64>, new: i64) -> Result<bool, 
             word if is(word, "GT") => gt = true,
             word if is(word, "LT") => lt = true,
             word => {
-                let word = String::from_utf8_lossy(word).into_owned();
+                let word = shown(word);
                 return Err(format!("ERR Unsupported option {word}").into());
             }
         }
@@ -61,8 +66,8 @@ fn may_replace(call: &Call<'_, '_>, old: Option<u64>, new: i64) -> Result<bool, 
         return Err("ERR GT and LT options at the same time are not compatible".into());
     }
     // What never expires does so later than all.
-    let is_later = old.is_some_and(|old| new > old as i64);
-    let is_sooner = old.is_none_or(|old| new < old as i64);
+    let is_later = old.is_some_and(|old| new > milliseconds(old));
+    let is_sooner = old.is_none_or(|old| new < milliseconds(old));
     Ok(!(nx && old.is_some() || xx && old.is_none() || gt && !is_later || lt && !is_sooner))
 }
 
@@ -96,14 +101,14 @@ fn ttl(call: &mut Call<'_, '_>) -> Answer {
     let now = call.turn.now;
     let number = match call.stored(call.arguments[1])? {
         None => -2,
-        Some(stored) => stored.expiry.map_or(-1, |expiry| expiry as i64),
+        Some(stored) => stored.expiry.map_or(-1, milliseconds),
     };
     let left = number - now as i64;
     call.reply.int(match call.arguments[0].to_ascii_lowercase().as_slice() {
         _ if number < 0 => number,
-        b"ttl" => (left + 500) / 1000,
+        b"ttl" => left.saturating_add(500) / 1000,
         b"pttl" => left,
-        b"expiretime" => (number + 500) / 1000,
+        b"expiretime" => number.saturating_add(500) / 1000,
         _ => number,
     });
     Ok(())

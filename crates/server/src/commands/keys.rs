@@ -1,9 +1,13 @@
 //! Keys, whatever they hold.
 
+use std::ops::ControlFlow;
+use std::sync::atomic::Ordering;
+
 use forebay::Table;
 
 use super::{Answer, Call, Command, Refusal, SYNTAX, Use, integer, is, strings};
 use crate::glob;
+use crate::resp::Reply;
 use crate::value::Type;
 
 pub(super) const COMMANDS: &[Command] = &[
@@ -107,26 +111,27 @@ fn table_of(call: &mut Call<'_, '_>) -> Result<Table, Refusal> {
     Ok(call.turn.shared.table(call.client.database)?)
 }
 
-/// Names are looked at without their values for so many at a time.
-const KEYS_AT_A_TIME: usize = 1000;
-
 fn keys(call: &mut Call<'_, '_>) -> Answer {
-    let (table, pattern) = (table_of(call)?, call.arguments[1]);
-    let (mut found, mut position) = (Vec::new(), Some(0));
-    while let Some(from) = position {
-        let scanned = table.scan_from(from, KEYS_AT_A_TIME)?;
-        found.extend(
-            scanned.entries.into_iter().map(|(key, _)| key).filter(|key| glob::matches(pattern, key)),
-        );
-        position = scanned.next;
+    let (pattern, bytes_max) = (glob::checked(call.arguments[1])?, super::reply_bytes_max(call));
+    let (mut names, mut count) = (Reply::default(), 0);
+    table_of(call)?.see_from(0, |key, _| {
+        if glob::matches(pattern, key) {
+            names.bulk(key);
+            count += 1;
+        }
+        if names.bytes.len() > bytes_max { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })?;
+    if names.bytes.len() > bytes_max {
+        return Err(format!("ERR the names are longer than {bytes_max} bytes; use SCAN").into());
     }
-    call.reply.array(found.len());
-    found.iter().for_each(|key| call.reply.bulk(key));
+    call.reply.array(count);
+    call.reply.bytes.append(&mut names.bytes);
     Ok(())
 }
 
-/// The most that one call looks at.
+/// The most that one call looks at, and that its names take.
 const COUNT_MAX: i64 = 100_000;
+const NAMES_BYTES_MAX: usize = 16 << 20;
 
 fn scan(call: &mut Call<'_, '_>) -> Answer {
     let cursor = std::str::from_utf8(call.arguments[1]).ok().and_then(|text| text.parse::<u64>().ok());
@@ -136,7 +141,7 @@ fn scan(call: &mut Call<'_, '_>) -> Answer {
         rest = match rest {
             [] => break,
             [word, asked, behind @ ..] if is(word, "MATCH") => {
-                pattern = Some(*asked);
+                pattern = Some(glob::checked(asked)?);
                 behind
             }
             [word, asked, behind @ ..] if is(word, "COUNT") => {
@@ -153,29 +158,43 @@ fn scan(call: &mut Call<'_, '_>) -> Answer {
             _ => return Err(SYNTAX.into()),
         };
     }
-    let scanned = table_of(call)?.scan_from(cursor, count.min(COUNT_MAX) as usize)?;
-    let is_asked = |(key, stored): &(Vec<u8>, Vec<u8>)| {
+    let is_asked = |key: &[u8], stored: &[u8]| {
         pattern.is_none_or(|pattern| glob::matches(pattern, key))
             && of_type.as_ref().is_none_or(|asked| {
                 Type::of(stored).is_some_and(|found| found.name().as_bytes() == asked.as_slice())
             })
     };
-    let found: Vec<_> = scanned.entries.into_iter().filter(is_asked).collect();
+    let (mut names, mut found, mut left) = (Reply::default(), 0, count.min(COUNT_MAX));
+    let next = table_of(call)?.see_from(cursor, |key, stored| {
+        if is_asked(key, stored) {
+            names.bulk(key);
+            found += 1;
+        }
+        left -= 1;
+        let is_enough = left <= 0 || names.bytes.len() > NAMES_BYTES_MAX;
+        if is_enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })?;
     call.reply.array(2);
-    call.reply.bulk(scanned.next.unwrap_or(0).to_string().as_bytes());
-    call.reply.array(found.len());
-    found.iter().for_each(|(key, _)| call.reply.bulk(key));
+    call.reply.bulk(next.unwrap_or(0).to_string().as_bytes());
+    call.reply.array(found);
+    call.reply.bytes.append(&mut names.bytes);
     Ok(())
 }
 
 /// A key behind a place among the hashes that nobody chose.
 fn random_key(call: &mut Call<'_, '_>) -> Answer {
     let table = table_of(call)?;
-    let place = rapidhash::v3::rapidhash_v3(&(call.turn.now, call.client.id).0.to_le_bytes());
-    let mut found = table.scan_from(place, 1)?.entries;
-    if found.is_empty() {
-        found = table.scan_from(0, 1)?.entries;
+    let asked = call.turn.shared.commands.load(Ordering::Relaxed);
+    let place = [call.turn.now, call.client.id, asked].map(u64::to_le_bytes).concat();
+    let mut found = None;
+    for from in [rapidhash::v3::rapidhash_v3(&place), 0] {
+        if found.is_none() {
+            table.see_from(from, |key, _| {
+                found.get_or_insert_with(|| key.to_vec());
+                ControlFlow::Break(())
+            })?;
+        }
     }
-    call.reply.bulk_or_null(found.first().map(|(key, _)| &key[..]));
+    call.reply.bulk_or_null(found.as_deref());
     Ok(())
 }

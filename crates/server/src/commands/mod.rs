@@ -114,6 +114,8 @@ pub(crate) struct Client {
     pub(crate) database: usize,
     pub(crate) durability: Durability,
     pub(crate) is_known: bool,
+    /// How often it was refused before that.
+    pub(crate) refusals: u32,
     pub(crate) is_leaving: bool,
     pub(crate) queue: Queue,
     /// It does what waited for `EXEC`.
@@ -130,6 +132,7 @@ impl Client {
             database: 0,
             durability: shared.config.durability,
             is_known: shared.config.password.is_none(),
+            refusals: 0,
             is_leaving: false,
             queue: Queue::default(),
             is_in_transaction: false,
@@ -150,11 +153,7 @@ pub(crate) struct Call<'c, 's> {
 impl Call<'_, '_> {
     /// What a key holds, if that is a text.
     fn string(&mut self, key: &[u8]) -> Result<Option<&[u8]>, Refusal> {
-        match self.turn.get(self.client.database, key)? {
-            None => Ok(None),
-            Some(stored) if Type::of(&stored.bytes) == Some(Type::String) => Ok(Some(&stored.bytes[1..])),
-            Some(_) => Err(WRONG_TYPE.into()),
-        }
+        string(self.turn, self.client.database, key)
     }
 
     fn stored(&mut self, key: &[u8]) -> Result<Option<&Stored>, Refusal> {
@@ -173,6 +172,15 @@ impl Call<'_, '_> {
 
     fn delete(&mut self, key: &[u8]) {
         self.turn.set(self.client.database, key, None);
+    }
+}
+
+/// What a key of a database holds, if that is a text.
+fn string<'t>(turn: &'t mut Turn<'_>, database: usize, key: &[u8]) -> Result<Option<&'t [u8]>, Refusal> {
+    match turn.get(database, key)? {
+        None => Ok(None),
+        Some(stored) if Type::of(&stored.bytes) == Some(Type::String) => Ok(Some(&stored.bytes[1..])),
+        Some(_) => Err(WRONG_TYPE.into()),
     }
 }
 
@@ -236,6 +244,7 @@ pub(crate) fn run(call: &mut Call<'_, '_>) {
         }
     };
     if let Err(Refusal(text)) = answer {
+        call.client.refusals += u32::from(!call.client.is_known);
         call.reply.error(&text);
     }
 }
@@ -272,11 +281,14 @@ pub(crate) fn reply_bytes_max(call: &Call<'_, '_>) -> usize {
     call.turn.shared.config.buffers_bytes_max / 2
 }
 
+/// The begin of an argument, for an error.
+pub(crate) fn shown(argument: &[u8]) -> String {
+    String::from_utf8_lossy(&argument[..argument.len().min(128)]).into_owned()
+}
+
 fn unknown(arguments: &[&[u8]]) -> Refusal {
-    let shown =
-        |argument: &&[u8]| format!("'{}' ", String::from_utf8_lossy(&argument[..argument.len().min(128)]));
-    let begin: String = arguments[1..].iter().take(8).map(shown).collect();
-    let name = String::from_utf8_lossy(&arguments[0][..arguments[0].len().min(128)]).into_owned();
+    let begin: String = arguments[1..].iter().take(8).map(|one| format!("'{}' ", shown(one))).collect();
+    let name = shown(arguments[0]);
     format!("ERR unknown command '{name}', with args beginning with: {begin}").into()
 }
 

@@ -6,6 +6,8 @@ use crate::glob;
 /// What clients take it for: they leave out what an older one would not know.
 pub(super) const REDIS_VERSION: &str = "7.2.4";
 
+const PATTERNS_MAX: usize = 100;
+
 pub(super) const COMMANDS: &[Command] = &[
     Command { name: "INFO", arity: -1, keys: (0, 0, 0), uses: Use::Nothing, run: info },
     Command { name: "COMMAND", arity: -1, keys: (0, 0, 0), uses: Use::Nothing, run: command },
@@ -96,9 +98,13 @@ fn config(call: &mut Call<'_, '_>) -> Answer {
     ];
     match &call.arguments[1..] {
         [word, patterns @ ..] if is(word, "GET") && !patterns.is_empty() => {
-            let is_asked = |name: &str| {
-                patterns.iter().any(|pattern| glob::matches(&pattern.to_ascii_lowercase(), name.as_bytes()))
-            };
+            if patterns.len() > PATTERNS_MAX {
+                return Err(format!("ERR CONFIG GET takes at most {PATTERNS_MAX} patterns").into());
+            }
+            let lower = |pattern: &&[u8]| glob::checked(pattern).map(<[u8]>::to_ascii_lowercase);
+            let patterns = patterns.iter().map(lower).collect::<Result<Vec<_>, _>>()?;
+            let is_asked =
+                |name: &str| patterns.iter().any(|pattern| glob::matches(pattern, name.as_bytes()));
             let found: Vec<_> = all.iter().filter(|(name, _)| is_asked(name)).collect();
             call.reply.map(found.len());
             for (name, value) in found {
@@ -115,7 +121,7 @@ fn config(call: &mut Call<'_, '_>) -> Answer {
     Ok(())
 }
 
-/// All keys are counted: of a table that has not changed since it was counted last that is remembered.
+/// All keys are counted, each time: any of them may expire.
 fn dbsize(call: &mut Call<'_, '_>) -> Answer {
     call.turn.write_out()?;
     let count = call.turn.shared.table(call.client.database)?.count()?;
@@ -135,9 +141,11 @@ fn flush(call: &mut Call<'_, '_>, database: Option<usize>) -> Answer {
     takes_modes(call)?;
     // What waits would come back.
     call.turn.write_out()?;
-    call.turn.shared.flush(database)?;
+    let flushed = call.turn.shared.flush(database);
+    // Where that failed some may be gone.
     call.turn.forget(database);
     call.turn.stripes().for_each(|stripe| stripe.all_written(database));
+    flushed?;
     call.reply.ok();
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! Texts.
 
 use super::{Answer, Call, Command, NOT_AN_INTEGER, Refusal, SYNTAX, Use, expiry, integer, is};
+use crate::value::Type;
 
 pub(super) const COMMANDS: &[Command] = &[
     Command { name: "GET", arity: 2, keys: (1, 1, 1), uses: Use::Reads, run: get },
@@ -22,8 +23,8 @@ pub(super) const COMMANDS: &[Command] = &[
 ];
 
 fn get(call: &mut Call<'_, '_>) -> Answer {
-    let found = call.string(call.arguments[1])?.map(<[u8]>::to_vec);
-    call.reply.bulk_or_null(found.as_deref());
+    let Call { arguments, client, turn, reply } = call;
+    reply.bulk_or_null(super::string(turn, client.database, arguments[1])?);
     Ok(())
 }
 
@@ -175,13 +176,25 @@ fn getex(call: &mut Call<'_, '_>) -> Answer {
 }
 
 fn mget(call: &mut Call<'_, '_>) -> Answer {
-    let mut found = Vec::with_capacity(call.arguments.len() - 1);
-    for key in &call.arguments[1..] {
+    let bytes_max = super::reply_bytes_max(call);
+    let Call { arguments, client, turn, reply } = call;
+    let begin = reply.bytes.len();
+    reply.array(arguments.len() - 1);
+    for key in &arguments[1..] {
         // What is no text is not there.
-        found.push(call.string(key).unwrap_or(None).map(<[u8]>::to_vec));
+        let text = match turn.get(client.database, key) {
+            Ok(stored) => stored.filter(|stored| Type::of(&stored.bytes) == Some(Type::String)),
+            Err(error) => {
+                reply.bytes.truncate(begin);
+                return Err(error.into());
+            }
+        };
+        if reply.bytes.len() - begin + text.map_or(0, |text| text.bytes.len()) > bytes_max {
+            reply.bytes.truncate(begin);
+            return Err(format!("ERR the reply is longer than {bytes_max} bytes; ask for fewer keys").into());
+        }
+        reply.bulk_or_null(text.map(|text| &text.bytes[1..]));
     }
-    call.reply.array(found.len());
-    found.iter().for_each(|text| call.reply.bulk_or_null(text.as_deref()));
     Ok(())
 }
 
@@ -229,9 +242,14 @@ fn strlen(call: &mut Call<'_, '_>) -> Answer {
 
 fn append(call: &mut Call<'_, '_>) -> Answer {
     let (key, more) = (call.arguments[1], call.arguments[2]);
-    let mut text = call.string(key)?.unwrap_or_default().to_vec();
-    let expiry = call.expiry(key)?;
+    let old = call.string(key)?.unwrap_or_default();
+    let mut text = Vec::with_capacity(old.len() + more.len());
+    text.extend_from_slice(old);
     text.extend_from_slice(more);
+    if text.len() > call.turn.shared.config.argument_bytes_max {
+        return Err("ERR string exceeds maximum allowed size (proto-max-bulk-len)".into());
+    }
+    let expiry = call.expiry(key)?;
     write(call, key, &text, expiry)?;
     call.reply.int(text.len() as i64);
     Ok(())
@@ -248,9 +266,9 @@ pub(super) fn span(from: i64, to: i64, length: usize) -> std::ops::Range<usize> 
 
 fn getrange(call: &mut Call<'_, '_>) -> Answer {
     let (from, to) = (integer(call.arguments[2])?, integer(call.arguments[3])?);
-    let text = call.string(call.arguments[1])?.unwrap_or_default();
-    let text = text[span(from, to, text.len())].to_vec();
-    call.reply.bulk(&text);
+    let Call { arguments, client, turn, reply } = call;
+    let text = super::string(turn, client.database, arguments[1])?.unwrap_or_default();
+    reply.bulk(&text[span(from, to, text.len())]);
     Ok(())
 }
 

@@ -1,6 +1,7 @@
 //! A connection: what it has sent, what it is to get.
 
 use std::io::{ErrorKind, Read, Write};
+use std::net::Shutdown;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -11,8 +12,12 @@ use crate::jobs::Slot;
 use crate::resp::{Limits, Reply, Requests, Spans, Wrong};
 use crate::shared::Shared;
 
-/// Of one that has not logged in.
-const UNKNOWN: Limits = Limits { arguments_max: 10, argument_bytes_max: 16 << 10 };
+/// Of one that has not logged in: all that it can have us keep is less than 80 KiB.
+const UNKNOWN: Limits = Limits { arguments_max: 10, argument_bytes_max: 4 << 10 };
+/// More than the longest request of that kind takes.
+const UNKNOWN_BYTES_MAX: usize = 48 << 10;
+/// It is closed once it was refused more than this.
+const REFUSALS_MAX: u32 = 32;
 /// Of one that has.
 const ARGUMENTS_MAX: usize = 1 << 20;
 /// So much is read in a turn, and no more while so much is to be sent.
@@ -20,6 +25,8 @@ const READ_BYTES_MAX: usize = 1 << 20;
 pub(super) const CHUNK_BYTES: usize = 64 << 10;
 /// Memory that a buffer keeps while it has nothing.
 const KEPT_BYTES_MAX: usize = 16 << 10;
+/// The same of requests.
+const KEPT_REQUESTS_MAX: usize = 64;
 
 /// See the module.
 pub(super) struct Connection {
@@ -34,6 +41,8 @@ pub(super) struct Connection {
     sent: usize,
     pub(super) client: Client,
     pub(super) is_readable: bool,
+    /// The other side sends nothing more, says an event, and none comes behind that: it is read to its end.
+    pub(super) is_read_to_end: bool,
     pub(super) is_writable: bool,
     /// It may have whole requests that nobody has looked at.
     pub(super) has_more: bool,
@@ -49,6 +58,8 @@ pub(super) struct Connection {
     pub(super) counted_bytes: usize,
     /// When it took something last while there was something.
     took_at: Option<u64>,
+    /// When it came.
+    since: u64,
 }
 
 impl Connection {
@@ -62,6 +73,7 @@ impl Connection {
             sent: 0,
             client: Client::new(shared),
             is_readable: true,
+            is_read_to_end: false,
             is_writable: true,
             has_more: false,
             job: None,
@@ -70,6 +82,7 @@ impl Connection {
             served_in: 0,
             counted_bytes: 0,
             took_at: None,
+            since: shared.uptime_seconds(),
         }
     }
 
@@ -84,24 +97,44 @@ impl Connection {
 
     /// Whether it takes replies slower than it asks: then it has to wait.
     pub(super) fn is_behind(&self) -> bool {
-        self.reply.bytes.len() - self.sent > READ_BYTES_MAX
+        let most = if self.client.is_known { READ_BYTES_MAX } else { KEPT_BYTES_MAX };
+        self.reply.bytes.len() - self.sent > most
     }
 
+    /// Whether it has taken none of its replies for too long, or has not said who it is.
     pub(super) fn is_silent(&self, now: u64, most: u64) -> bool {
-        self.took_at.is_some_and(|at| now.saturating_sub(at) > most)
+        let since = if self.client.is_known { self.took_at } else { Some(self.since) };
+        since.is_some_and(|at| now.saturating_sub(at) > most)
     }
 
-    /// Reads what there is, up to a bound, by way of `chunk`. `false` once it has ended.
-    pub(super) fn read(&mut self, chunk: &mut [u8]) -> bool {
-        let mut read = 0;
-        while self.is_readable && read < READ_BYTES_MAX {
+    /// Whether it only guesses.
+    pub(super) fn is_refused(&self) -> bool {
+        !self.client.is_known && self.client.refusals > REFUSALS_MAX
+    }
+
+    /// Whether more of it may be read: whatever is whole of what was read is done first.
+    pub(super) fn may_read(&self) -> bool {
+        self.is_readable && !self.has_more && self.waiting.is_empty() && self.wrong.is_none()
+    }
+
+    /// Reads what there is, up to a bound, by way of `chunk`, and takes that from what a round may read. `false` once it
+    /// has ended.
+    pub(super) fn read(&mut self, chunk: &mut [u8], left: &mut usize) -> bool {
+        debug_assert!(self.waiting.is_empty(), "spans of requests that wait stay where they are");
+        let mut most = match self.client.is_known {
+            true => READ_BYTES_MAX,
+            false => UNKNOWN_BYTES_MAX.saturating_sub(self.requests.rest_bytes()),
+        };
+        while self.is_readable && most > 0 && *left > 0 {
+            let bytes_max = chunk.len().min(most);
+            let chunk = &mut chunk[..bytes_max];
             match self.socket.read(chunk) {
                 Ok(0) => return false,
                 Ok(bytes) => {
                     self.requests.extend(&chunk[..bytes]);
-                    read += bytes;
+                    (most, *left) = (most - bytes, left.saturating_sub(bytes));
                     // A short read has emptied the socket; what comes after is an event.
-                    self.is_readable = bytes == chunk.len();
+                    self.is_readable = bytes == chunk.len() || self.is_read_to_end;
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => self.is_readable = false,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -109,6 +142,27 @@ impl Connection {
             }
         }
         true
+    }
+
+    /// Ends it from this side, and reads what came meanwhile: else the other side might lose what was sent to it.
+    pub(super) fn say_goodbye(&mut self, chunk: &mut [u8]) {
+        let _ = self.socket.shutdown(Shutdown::Write);
+        let mut left = READ_BYTES_MAX;
+        while let Ok(bytes @ 1..) = self.socket.read(chunk) {
+            left = left.saturating_sub(bytes);
+            if left == 0 {
+                return;
+            }
+        }
+    }
+
+    /// Forgets requests that were done.
+    pub(super) fn forget(&mut self, done: usize) {
+        self.waiting.drain(..done);
+        self.requests.forget(&self.waiting);
+        if self.waiting.is_empty() && self.waiting.capacity() > KEPT_REQUESTS_MAX {
+            self.waiting = Vec::new();
+        }
     }
 
     /// Sends what the socket takes. `false` once nobody is there.
@@ -141,14 +195,17 @@ impl Connection {
         self.sent < self.reply.bytes.len()
     }
 
-    /// Counts its memory in the sum of all. `false` where that is more than there may be, and it has a large part.
-    pub(super) fn count(&mut self, shared: &Shared) -> bool {
+    /// Counts its memory in the sum of all.
+    pub(super) fn count(&mut self, shared: &Shared) {
         let job = self.job.as_ref().map_or(0, |job| job.bytes);
-        let queue = self.client.queue.memory_bytes();
-        let bytes = self.requests.memory_bytes() + self.reply.bytes.capacity() + queue + job;
+        let waiting = self.waiting.capacity() * size_of::<Spans>();
+        let bytes = self.requests.memory_bytes()
+            + waiting
+            + self.reply.bytes.capacity()
+            + self.client.queue.memory_bytes()
+            + job;
         let before = std::mem::replace(&mut self.counted_bytes, bytes);
-        let all = shared.buffers_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes - before;
+        shared.buffers_bytes.fetch_add(bytes, Ordering::Relaxed);
         shared.buffers_bytes.fetch_sub(before, Ordering::Relaxed);
-        all <= shared.config.buffers_bytes_max || bytes <= CHUNK_BYTES
     }
 }

@@ -1,13 +1,15 @@
 //! Loops: threads that have connections, and take turns.
 
 mod connection;
+mod doors;
 mod round;
 
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use forebay::{Database, Error, Result};
 use mio::net::TcpListener;
@@ -18,6 +20,7 @@ use crate::jobs::WORKERS;
 use crate::observe::http::Port;
 use crate::shared::Shared;
 use connection::{CHUNK_BYTES, Connection};
+use doors::{Door, connections_max};
 
 const WAKER: Token = Token(0);
 const LISTENER: Token = Token(1);
@@ -31,22 +34,32 @@ pub struct Server {
     /// For those who look.
     port: Option<Port>,
     loops: Vec<Loop>,
-    wakers: Vec<Arc<Waker>>,
+    doors: Arc<[Door]>,
 }
 
-/// Ends a server, from any thread.
+/// Ends a server, from any thread. It holds nothing of the database.
 #[derive(Clone)]
 pub struct Stopper {
-    shared: Arc<Shared>,
-    wakers: Vec<Arc<Waker>>,
+    stopping: Arc<AtomicBool>,
+    doors: Arc<[Door]>,
+    port: Option<Arc<Waker>>,
 }
 
 impl Stopper {
-    /// Has the server answer what it has read, and end.
+    /// Has the server answer what it has read, as long as clients take that, for some seconds at most; and end.
     pub fn stop(&self) {
-        self.shared.stopping.store(true, Ordering::SeqCst);
-        // One that cannot be woken looks by itself within a second.
-        self.wakers.iter().for_each(|waker| drop(waker.wake()));
+        self.stopping.store(true, Ordering::SeqCst);
+        self.doors.iter().for_each(Door::wake);
+        self.port.iter().for_each(|port| drop(port.wake()));
+    }
+}
+
+/// Stops all loops when one of them ends, however it does.
+struct Ends(Stopper);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        self.0.stop();
     }
 }
 
@@ -62,17 +75,15 @@ impl Server {
         let told = |error: io::Error| Error::invalid(format!("cannot listen at {}: {error}", config.listen));
         let listener = std::net::TcpListener::bind(config.listen).map_err(told)?;
         listener.set_nonblocking(true).map_err(told)?;
-        let count = config.loops.max(1);
-        let shared = Arc::new(Shared::new(database, config.clone()));
-        let (mut loops, mut wakers) = (Vec::new(), Vec::new());
-        for _ in 0..count {
-            let one = Loop::new(&shared, &listener).map_err(told)?;
-            wakers.push(Arc::clone(&one.waker));
-            loops.push(one);
-        }
+        let config = Config { connections_max: config.connections_max.min(connections_max()), ..config };
+        let polls =
+            (0..config.loops.max(1)).map(|_| Poll::new()).collect::<io::Result<Vec<_>>>().map_err(told)?;
+        let doors = polls.iter().map(Door::new).collect::<io::Result<Arc<[Door]>>>().map_err(told)?;
+        let shared = Arc::new(Shared::new(database, config));
+        let one = |(number, poll)| Loop::new(&shared, &listener, poll, Arc::clone(&doors), number);
+        let loops = polls.into_iter().enumerate().map(one).collect::<io::Result<_>>().map_err(told)?;
         let port = Port::open(&shared)?;
-        wakers.extend(port.iter().map(|port| Arc::clone(&port.waker)));
-        Ok(Self { shared, listener, port, loops, wakers })
+        Ok(Self { shared, listener, port, loops, doors })
     }
 
     /// Where it listens.
@@ -87,11 +98,15 @@ impl Server {
 
     /// What ends it.
     pub fn stopper(&self) -> Stopper {
-        Stopper { shared: Arc::clone(&self.shared), wakers: self.wakers.clone() }
+        Stopper {
+            stopping: Arc::clone(&self.shared.stopping),
+            doors: Arc::clone(&self.doors),
+            port: self.port.as_ref().map(|port| Arc::clone(&port.waker)),
+        }
     }
 
-    /// Answers until it is stopped; then syncs the database. An error is one of the loops' own: of sockets the
-    /// connection ends, of the database a reply tells.
+    /// Answers until it is stopped; then closes the database. An error is one of the loops' own, or of that: of sockets
+    /// the connection ends, of the database a reply tells.
     pub fn run(self) -> Result<()> {
         let stopper = self.stopper();
         let Self { shared, listener, port, loops, .. } = self;
@@ -101,11 +116,10 @@ impl Server {
             .into_iter()
             .enumerate()
             .map(|(number, one)| {
-                let stopper = stopper.clone();
+                let ends = Ends(stopper.clone());
                 let run = move || {
-                    let ended = one.run();
-                    stopper.stop();
-                    ended
+                    let _ends = ends;
+                    one.run()
                 };
                 thread::Builder::new().name(format!("forebay-loop-{number}")).spawn(run)
             })
@@ -113,14 +127,10 @@ impl Server {
         let workers: Vec<_> = (0..WORKERS).map(|number| work(&shared, number)).collect();
         let mut ended = Ok(());
         for thread in threads {
-            let outcome = thread.map(|thread| thread.join());
-            let outcome = match outcome {
+            let outcome = match thread.map(thread::JoinHandle::join) {
                 Ok(Ok(outcome)) => outcome,
                 Ok(Err(_)) => Err(io::Error::other("a loop has panicked")),
-                Err(error) => {
-                    stopper.stop();
-                    Err(error)
-                }
+                Err(error) => Err(error),
             };
             ended = ended.and(outcome);
         }
@@ -129,7 +139,12 @@ impl Server {
         // Without it nobody can look, and the server goes on.
         watched.into_iter().flatten().for_each(|watched| drop(watched.join()));
         drop(listener);
-        shared.database.sync()?;
+        let database = Arc::clone(&shared.database);
+        drop(shared);
+        match Arc::try_unwrap(database) {
+            Ok(database) => database.close()?,
+            Err(database) => database.sync()?,
+        }
         ended.map_err(|error| Error::invalid(format!("the server ended: {error}")))
     }
 }
@@ -144,8 +159,14 @@ fn work(shared: &Arc<Shared>, number: usize) -> Option<thread::JoinHandle<()>> {
 struct Loop {
     shared: Arc<Shared>,
     poll: Poll,
-    waker: Arc<Waker>,
     listener: TcpListener,
+    /// Where others hand connections in, of all loops.
+    doors: Arc<[Door]>,
+    number: usize,
+    /// Somebody may wait to be let in, though no event says so.
+    is_deaf: bool,
+    /// Nothing more is read.
+    is_ending: bool,
     connections: Vec<Option<Connection>>,
     free: Vec<usize>,
     /// Those that may have more than was looked at.
@@ -161,21 +182,30 @@ struct Loop {
 }
 
 /// Without anything to do a loop looks around so often.
-const PAUSE: std::time::Duration = std::time::Duration::from_secs(1);
+const PAUSE: Duration = Duration::from_secs(1);
+/// A loop that ends waits so long for clients to take what they asked.
+const ENDING_MAX: Duration = Duration::from_secs(5);
+const ENDING_PAUSE: Duration = Duration::from_millis(10);
 const EVENTS_MAX: usize = 1024;
 
 impl Loop {
-    fn new(shared: &Arc<Shared>, listener: &std::net::TcpListener) -> io::Result<Self> {
-        let poll = Poll::new()?;
-        let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
+    fn new(
+        shared: &Arc<Shared>,
+        listener: &std::net::TcpListener,
+        poll: Poll,
+        doors: Arc<[Door]>,
+        number: usize,
+    ) -> io::Result<Self> {
         let mut listener = TcpListener::from_std(listener.try_clone()?);
         poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
-        let shared = Arc::clone(shared);
         Ok(Self {
-            shared,
+            shared: Arc::clone(shared),
             poll,
-            waker,
             listener,
+            doors,
+            number,
+            is_deaf: false,
+            is_ending: false,
             connections: Vec::new(),
             free: Vec::new(),
             ready: Vec::new(),
@@ -189,65 +219,56 @@ impl Loop {
     fn run(mut self) -> io::Result<()> {
         let mut events = Events::with_capacity(EVENTS_MAX);
         while !self.shared.stopping.load(Ordering::SeqCst) {
-            let pause = if self.ready.is_empty() { PAUSE } else { std::time::Duration::ZERO };
+            let pause = if self.ready.is_empty() { PAUSE } else { Duration::ZERO };
             match self.poll.poll(&mut events, Some(pause)) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 polled => polled?,
             }
             for event in &events {
                 match event.token() {
-                    WAKER => {}
+                    WAKER => self.take_handed(),
                     LISTENER => self.accept(),
-                    Token(number) => {
-                        let number = number - FIRST;
-                        if let Some(connection) = self.connections.get_mut(number).and_then(Option::as_mut) {
-                            connection.is_readable |=
-                                event.is_readable() || event.is_read_closed() || event.is_error();
-                            connection.is_writable |= event.is_writable();
-                            self.ready.push(number);
-                        }
-                    }
+                    Token(number) => self.note(number - FIRST, event),
                 }
             }
             self.collect();
             self.round();
-            self.close_silent();
+            self.look_around();
         }
+        self.answer_the_rest(&mut events);
         (0..self.connections.len()).for_each(|number| self.close(number));
         Ok(())
     }
 
-    /// Takes all connections that wait.
-    fn accept(&mut self) {
-        loop {
-            match self.listener.accept() {
-                Ok((socket, _)) => self.take(socket),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                // Of one connection, or for a while: it comes again.
-                Err(_) => return,
-            }
+    fn note(&mut self, number: usize, event: &mio::event::Event) {
+        if let Some(connection) = self.connections.get_mut(number).and_then(Option::as_mut) {
+            connection.is_read_to_end |= event.is_read_closed() || event.is_error();
+            connection.is_readable |= event.is_readable() || connection.is_read_to_end;
+            connection.is_writable |= event.is_writable();
+            self.ready.push(number);
         }
     }
 
-    fn take(&mut self, mut socket: mio::net::TcpStream) {
-        let shared = &self.shared;
-        shared.accepted.fetch_add(1, Ordering::Relaxed);
-        if shared.connections.load(Ordering::Relaxed) >= shared.config.connections_max {
-            let _ = io::Write::write(&mut socket, b"-ERR max number of clients reached\r\n");
-            return;
+    /// Answers what was read of requests, to whoever takes that, and reads no more.
+    fn answer_the_rest(&mut self, events: &mut Events) {
+        let begun = Instant::now();
+        self.is_ending = true;
+        loop {
+            let waits =
+                |found: &Connection| found.has_more || !found.waiting.is_empty() || found.has_replies();
+            let all = self.connections.iter().enumerate();
+            self.ready = all.filter(|(_, one)| one.as_ref().is_some_and(waits)).map(|(at, _)| at).collect();
+            if self.ready.is_empty() || begun.elapsed() > ENDING_MAX {
+                return;
+            }
+            self.round();
+            // Who takes nothing now may do so soon.
+            if self.poll.poll(events, Some(ENDING_PAUSE)).is_ok() {
+                events.iter().filter(|event| event.token().0 >= FIRST).for_each(|event| {
+                    self.note(event.token().0 - FIRST, event);
+                });
+            }
         }
-        let number = self.free.pop().unwrap_or_else(|| {
-            self.connections.push(None);
-            self.connections.len() - 1
-        });
-        let interests = Interest::READABLE | Interest::WRITABLE;
-        let _ = socket.set_nodelay(true);
-        if self.poll.registry().register(&mut socket, Token(number + FIRST), interests).is_err() {
-            self.free.push(number);
-            return;
-        }
-        shared.connections.fetch_add(1, Ordering::Relaxed);
-        self.connections[number] = Some(Connection::new(socket, shared));
     }
 
     fn close(&mut self, number: usize) {
@@ -257,15 +278,21 @@ impl Loop {
             self.shared.buffers_bytes.fetch_sub(connection.counted_bytes, Ordering::Relaxed);
             self.shared.connections.fetch_sub(1, Ordering::Relaxed);
             let _ = self.poll.registry().deregister(&mut connection.socket);
+            if self.is_ending {
+                connection.say_goodbye(&mut self.chunk);
+            }
             self.free.push(number);
         }
     }
 
-    /// Closes those that take none of their replies for too long. Looks at all of them, so once a second.
-    fn close_silent(&mut self) {
+    /// Closes those that are silent for too long, and listens again. Looks at all of them, so once a second.
+    fn look_around(&mut self) {
         let now = self.shared.uptime_seconds();
         if std::mem::replace(&mut self.looked_at, now) == now {
             return;
+        }
+        if std::mem::take(&mut self.is_deaf) {
+            self.accept();
         }
         let most = self.shared.config.silence_seconds_max;
         for number in 0..self.connections.len() {

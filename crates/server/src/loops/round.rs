@@ -6,7 +6,7 @@ use std::time::Instant;
 use smallvec::SmallVec;
 
 use super::Loop;
-use super::connection::Connection;
+use super::connection::{CHUNK_BYTES, Connection};
 use crate::commands::{self, Call};
 use crate::observe::shown;
 use crate::resp::{Requests, Spans, Wrong};
@@ -15,15 +15,16 @@ use crate::turn::{Plan, Turn};
 
 /// So many requests of one connection are in one turn.
 const REQUESTS_MAX: usize = 1024;
+/// A round reads about this of all connections together; of others it reads in the next.
+const ROUND_BYTES_MAX: usize = 8 << 20;
 
 /// What one connection asks in a turn: its requests that wait.
 struct Asked {
     number: usize,
     /// Where its replies of this turn begin.
     replies_from: usize,
-    /// So many were done, of so many that may be.
+    /// So many were done.
     done: usize,
-    most: usize,
 }
 
 fn arguments<'r>(requests: &'r Requests, spans: &Spans) -> SmallVec<[&'r [u8]; 8]> {
@@ -41,12 +42,17 @@ impl Loop {
         ready.sort_by_key(|number| self.connections[*number].as_ref().map(|found| found.served_in));
         let mut asked = Vec::with_capacity(ready.len());
         let mut plan = Plan::default();
+        let mut left = ROUND_BYTES_MAX;
         for &number in &ready {
             let Some(connection) = &mut self.connections[number] else { continue };
             if connection.is_over || connection.is_behind() || connection.job.is_some() {
                 continue;
             }
-            let is_there = connection.read(&mut self.chunk);
+            let reads = connection.may_read() && !self.is_ending && left > 0;
+            if reads {
+                connection.served_in = self.turns;
+            }
+            let is_there = !reads || connection.read(&mut self.chunk, &mut left);
             let one = take(number, connection, &self.shared, &mut plan);
             // What it has sent before it went is done, though nobody may read the answers.
             connection.is_ending |= !is_there;
@@ -55,15 +61,14 @@ impl Loop {
         self.answer(&mut asked, &mut plan);
         for one in &asked {
             if let Some(connection) = &mut self.connections[one.number] {
-                connection.waiting.drain(..one.done);
-                connection.requests.forget(&mut connection.waiting);
+                connection.forget(one.done);
                 if let Some(work) = connection.client.work.take() {
-                    let job = self.shared.jobs.submit(work, connection.reply.version, &self.waker);
-                    connection.job = Some(job);
+                    let waker = self.doors[self.number].waker();
+                    connection.job = Some(self.shared.jobs.submit(work, connection.reply.version, waker));
                     self.working.push(one.number);
                 }
-                connection.has_more =
-                    !connection.waiting.is_empty() || one.done == one.most || connection.job.is_some();
+                connection.has_more |= !connection.waiting.is_empty() || connection.job.is_some();
+                connection.is_over |= connection.is_refused();
                 if !connection.has_more {
                     if let Some(Wrong(text)) = connection.wrong {
                         connection.reply.error(&format!("ERR {text}"));
@@ -74,6 +79,21 @@ impl Loop {
         }
         for number in ready {
             self.reply_to(number);
+        }
+        self.shed();
+    }
+
+    /// Closes those that hold most, while all hold more than they may.
+    fn shed(&mut self) {
+        while self.shared.buffers_bytes.load(Ordering::Relaxed) > self.shared.config.buffers_bytes_max {
+            let bytes_of = |one: &Option<Connection>| one.as_ref().map_or(0, |one| one.counted_bytes);
+            let largest =
+                (0..self.connections.len()).max_by_key(|number| bytes_of(&self.connections[*number]));
+            // Others may have more on another loop.
+            match largest.filter(|number| bytes_of(&self.connections[*number]) > CHUNK_BYTES) {
+                Some(number) => self.close(number),
+                None => return,
+            }
         }
     }
 
@@ -96,9 +116,9 @@ impl Loop {
         let Some(connection) = &mut self.connections[number] else { return };
         let was_behind = connection.is_behind();
         let is_there = connection.send(&self.shared);
-        let fits = connection.count(&self.shared);
+        connection.count(&self.shared);
         let is_over = connection.is_over || connection.client.is_leaving;
-        if !is_there || !fits || is_over && !connection.has_replies() {
+        if !is_there || is_over && !connection.has_replies() {
             self.close(number);
         } else if !is_over
             && connection.job.is_none()
@@ -155,16 +175,17 @@ fn take(number: usize, connection: &mut Connection, shared: &Shared, plan: &mut 
     let limits = connection.limits(shared);
     // What one may ask behind a password depends on that.
     let most = if connection.client.is_known { REQUESTS_MAX } else { 1 };
-    while connection.waiting.len() < most && connection.wrong.is_none() {
+    connection.has_more = connection.wrong.is_none();
+    while connection.waiting.len() < most && connection.has_more {
         match connection.requests.next(limits) {
-            Ok(None) => break,
             Ok(Some(spans)) => connection.waiting.push(spans),
-            Err(wrong) => connection.wrong = Some(wrong),
+            Ok(None) => connection.has_more = false,
+            Err(wrong) => (connection.wrong, connection.has_more) = (Some(wrong), false),
         }
     }
     if !connection.client.is_known {
         // Nobody looks anything up, or waits for locks, for who is refused. What lets one in has no keys.
-        return Asked { number, replies_from: connection.reply.bytes.len(), done: 0, most };
+        return Asked { number, replies_from: connection.reply.bytes.len(), done: 0 };
     }
     for spans in &connection.waiting {
         let arguments = arguments(&connection.requests, spans);
@@ -172,7 +193,7 @@ fn take(number: usize, connection: &mut Connection, shared: &Shared, plan: &mut 
             command.plan(&arguments, &connection.client, plan);
         }
     }
-    Asked { number, replies_from: connection.reply.bytes.len(), done: 0, most }
+    Asked { number, replies_from: connection.reply.bytes.len(), done: 0 }
 }
 
 /// Notes requests that took long.

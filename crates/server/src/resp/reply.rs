@@ -2,6 +2,9 @@
 
 use std::io::Write;
 
+/// For a text that is longer memory is taken as it needs.
+const LONG_BYTES_MIN: usize = 1 << 20;
+
 /// What is to be sent to a connection.
 #[derive(Debug)]
 pub(crate) struct Reply {
@@ -43,6 +46,10 @@ impl Reply {
 
     pub(crate) fn bulk(&mut self, bytes: &[u8]) {
         self.line(b'$', bytes.len());
+        if bytes.len() > LONG_BYTES_MIN {
+            // Doubled it would be counted twice.
+            self.bytes.reserve_exact(bytes.len() + 2);
+        }
         self.bytes.extend_from_slice(bytes);
         self.bytes.extend_from_slice(b"\r\n");
     }

@@ -13,8 +13,13 @@ pub(crate) struct Limits {
     pub(crate) argument_bytes_max: usize,
 }
 
-/// The longest line of a length or of words, in bytes.
+/// The longest line of a length or of words, in bytes, unless an argument may have less.
 const LINE_BYTES_MAX: usize = 64 << 10;
+/// Memory that is kept for requests while there are none.
+const KEPT_BYTES_MAX: usize = 16 << 10;
+/// What browsers begin with, and each of their lines that name the machine: a page that one shows must not have the
+/// body of its request done, where no password is asked.
+const OF_BROWSERS: [&[u8]; 2] = [b"POST", b"HOST:"];
 
 /// A request that breaks the protocol: the connection ends with this error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,10 +27,12 @@ pub(crate) struct Wrong(pub(crate) &'static str);
 
 /// A connection's bytes, cut into requests.
 ///
-/// **Invariant:** spans lie in `bytes`, before `at`.
+/// **Invariant:** spans lie in `bytes`, from `start` on and before `at`.
 #[derive(Debug, Default)]
 pub(crate) struct Requests {
     bytes: Vec<u8>,
+    /// Nobody needs what is before it.
+    start: usize,
     /// What was looked at.
     at: usize,
     /// Of the array that is begun: what is still to come, and what is there.
@@ -39,14 +46,26 @@ pub(crate) struct Requests {
 pub(crate) type Spans = SmallVec<[Span; 8]>;
 
 impl Requests {
-    /// Takes what was read.
+    /// Takes what was read. No request waits: so what is kept is part of one, and is moved once a read.
     pub(crate) fn extend(&mut self, bytes: &[u8]) {
+        let start = std::mem::take(&mut self.start);
+        if start > 0 {
+            self.bytes.drain(..start);
+            self.at -= start;
+            self.begun.iter_mut().for_each(|span| *span = (span.0 - start, span.1 - start));
+        }
         self.bytes.extend_from_slice(bytes);
+    }
+
+    /// Bytes that are not requests yet.
+    pub(crate) fn rest_bytes(&self) -> usize {
+        self.bytes.len() - self.start
     }
 
     /// Bytes of memory.
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.bytes.capacity()
+        let begun = if self.begun.spilled() { self.begun.capacity() * size_of::<Span>() } else { 0 };
+        self.bytes.capacity() + begun
     }
 
     /// Whether no part of a request waits for the rest.
@@ -60,15 +79,15 @@ impl Requests {
     }
 
     /// Forgets the requests that were taken, but for those that wait. What is begun stays.
-    pub(crate) fn forget(&mut self, waiting: &mut [Spans]) {
+    pub(crate) fn forget(&mut self, waiting: &[Spans]) {
         let first = waiting.iter().flatten().chain(&self.begun).next();
-        let kept = first.map_or(self.at, |first| first.0);
-        self.bytes.drain(..kept);
-        self.at -= kept;
-        let spans = waiting.iter_mut().flatten().chain(&mut self.begun);
-        spans.for_each(|span| *span = (span.0 - kept, span.1 - kept));
-        if self.bytes.is_empty() && self.bytes.capacity() > LINE_BYTES_MAX {
-            self.bytes = Vec::new();
+        self.start = first.map_or(self.at, |first| first.0);
+        if self.start == self.bytes.len() {
+            (self.start, self.at) = (0, 0);
+            self.bytes.clear();
+            if self.bytes.capacity() > KEPT_BYTES_MAX {
+                self.bytes = Vec::new();
+            }
         }
     }
 
@@ -79,7 +98,7 @@ impl Requests {
                 match self.bytes.get(self.at) {
                     None => return Ok(None),
                     Some(b'*') => {
-                        let Some(line) = self.line()? else { return Ok(None) };
+                        let Some(line) = self.line(limits)? else { return Ok(None) };
                         let count = number(&self.bytes[line.0 + 1..line.1]);
                         let count = count.ok_or(Wrong("Protocol error: invalid multibulk length"))?;
                         if count > limits.arguments_max as i64 {
@@ -89,12 +108,16 @@ impl Requests {
                         continue;
                     }
                     Some(_) => {
-                        let Some(line) = self.line()? else { return Ok(None) };
+                        let Some(line) = self.line(limits)? else { return Ok(None) };
                         let words = words(&self.bytes, line);
                         if words.len() > limits.arguments_max {
                             return Err(Wrong("Protocol error: too many words"));
                         }
-                        if !words.is_empty() {
+                        if let Some(first) = words.first() {
+                            let first = self.argument(*first);
+                            if OF_BROWSERS.iter().any(|word| first.eq_ignore_ascii_case(word)) {
+                                return Err(Wrong("Protocol error: this is no server of web pages"));
+                            }
                             return Ok(Some(words));
                         }
                         continue;
@@ -120,7 +143,7 @@ impl Requests {
                     Some(b'$') => {}
                     Some(_) => return Err(Wrong("Protocol error: expected '$'")),
                 }
-                let Some(line) = self.line()? else { return Ok(false) };
+                let Some(line) = self.line(limits)? else { return Ok(false) };
                 let length = number(&self.bytes[line.0 + 1..line.1]);
                 let length = length.and_then(|length| usize::try_from(length).ok());
                 let length = length.filter(|length| *length <= limits.argument_bytes_max);
@@ -140,10 +163,11 @@ impl Requests {
     }
 
     /// A line from where it was to the next end of a line, without that.
-    fn line(&mut self) -> Result<Option<Span>, Wrong> {
+    fn line(&mut self, limits: Limits) -> Result<Option<Span>, Wrong> {
         let rest = &self.bytes[self.at..];
-        let Some(length) = rest.iter().take(LINE_BYTES_MAX + 1).position(|byte| *byte == b'\n') else {
-            let is_long = rest.len() > LINE_BYTES_MAX;
+        let most = LINE_BYTES_MAX.min(limits.argument_bytes_max);
+        let Some(length) = rest.iter().take(most + 1).position(|byte| *byte == b'\n') else {
+            let is_long = rest.len() > most;
             return if is_long { Err(Wrong("Protocol error: too big inline request")) } else { Ok(None) };
         };
         let start = self.at;
@@ -202,7 +226,7 @@ mod tests {
         while let Some(spans) = requests.next(LIMITS)? {
             all.push(spans.iter().map(|span| requests.argument(*span).to_vec()).collect());
         }
-        requests.forget(&mut []);
+        requests.forget(&[]);
         Ok(all)
     }
 
@@ -248,6 +272,8 @@ mod tests {
             (b"*1\r\n$-1\r\n", "Protocol error: invalid bulk length"),
             (b"*1\r\nPING\r\n", "Protocol error: expected '$'"),
             (b"*1\r\n$4\r\nPINGxx", "Protocol error: expected CRLF behind a bulk string"),
+            (b"POST / HTTP/1.1\r\n", "Protocol error: this is no server of web pages"),
+            (b"hOsT: 127.0.0.1:6379\r\n", "Protocol error: this is no server of web pages"),
         ] {
             let mut requests = Requests::default();
             requests.extend(bytes);

@@ -34,7 +34,7 @@ impl Got {
 pub(crate) struct Running {
     pub(crate) address: SocketAddr,
     pub(crate) metrics: Option<SocketAddr>,
-    stopper: Stopper,
+    pub(crate) stopper: Stopper,
     /// It may end with an error: its files fail.
     fails: bool,
     thread: Option<JoinHandle<forebay::Result<()>>>,
@@ -42,9 +42,15 @@ pub(crate) struct Running {
 
 impl Running {
     pub(crate) fn new(config: Config) -> Self {
-        let env = Env::simulated(MemoryFs::new(), 1);
-        let database = Database::open("/db", Options::default().env(env)).expect("it opens");
-        Self::of(database, config)
+        Self::of(Self::open(&Self::files()), config)
+    }
+
+    pub(crate) fn files() -> Env {
+        Env::simulated(MemoryFs::new(), 1)
+    }
+
+    pub(crate) fn open(files: &Env) -> Database {
+        Database::open("/db", Options::default().env(files.clone())).expect("it opens")
     }
 
     pub(crate) fn of(database: Database, config: Config) -> Self {
@@ -59,6 +65,20 @@ impl Running {
         let mut failing = self;
         failing.fails = true;
         failing
+    }
+
+    /// A client, once there is room for one: others may be about to go.
+    pub(crate) fn client_within(&self, tries: u32) -> Client {
+        for _ in 0..tries {
+            let mut client = self.client();
+            if client.socket.write_all(b"PING\r\n").is_ok()
+                && client.told().is_some_and(|line| line == "+PONG")
+            {
+                return client;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        panic!("no room for a client after {tries} tries");
     }
 
     pub(crate) fn client(&self) -> Client {
@@ -111,6 +131,17 @@ impl Client {
         self.from.read_until(b'\n', &mut line).expect("a reply comes");
         assert!(line.ends_with(b"\r\n"), "a line has an end: {}", line.escape_ascii());
         String::from_utf8_lossy(&line[..line.len() - 2]).into_owned()
+    }
+
+    /// The next line, if there is one.
+    fn told(&mut self) -> Option<String> {
+        let mut line = String::new();
+        self.from.read_line(&mut line).ok().filter(|bytes| *bytes > 0).map(|_| line.trim_end().into())
+    }
+
+    /// Whether there is yet another line.
+    pub(crate) fn has_line(&mut self) -> bool {
+        self.told().is_some()
     }
 
     /// The next reply.

@@ -110,3 +110,41 @@ fn what_looks_at_all_keys_is_refused_behind_writes_of_its_transaction() {
     assert_eq!(client.read(), Got::Array(vec![Got::Int(2), Got::ok()]));
     assert_eq!(client.read(), Got::Int(2));
 }
+
+/// At `disk` the log is synced before the reply; at `os` it is not waited for.
+#[test]
+fn a_reply_at_disk_waits_for_the_sync() {
+    let faulty = Faulty::new();
+    let (mut client, mut careful) = (faulty.server.client(), faulty.server.client());
+    assert_eq!(careful.ask("FB.DURABILITY disk"), Got::ok());
+    assert_eq!(careful.ask("SET a 1"), Got::ok());
+    faulty.files.rule("sync *.log all io-error").expect("a rule");
+    assert_eq!(client.ask("SET b 1"), Got::ok());
+    assert!(is_error(&careful.ask("SET c 1")));
+    assert!(careful.is_closed());
+}
+
+/// A key that cannot be read is the trouble of who asks for it.
+#[test]
+fn a_lookup_that_fails_fails_who_asks_for_it_only() {
+    let files = FaultyFs::new(MemoryFs::new());
+    let open = || Running::open(&Env::simulated(files.clone(), 1));
+    let database = open();
+    let table = database.table("0").time_to_live(std::time::Duration::MAX).open().expect("it opens");
+    table.put("damaged", "s1").expect("it is put");
+    database.flush().expect("it is flushed");
+    database.close().expect("it closes");
+    let server = Running::of(open(), Config::default()).failing();
+    let mut client = server.client();
+    files.rule("read *.list all io-error").expect("a rule");
+    send(
+        &mut client,
+        &["PING", "GET damaged", "SET b 1", "GET b", "MGET b damaged", "MULTI", "GET damaged", "EXEC"],
+    );
+    assert_eq!(client.read(), Got::Simple("PONG".into()));
+    assert!(is_error(&client.read()));
+    assert_eq!([client.read(), client.read()], [Got::ok(), Got::bulk("1")]);
+    assert!(is_error(&client.read()), "a key that cannot be read is not one that is not there");
+    assert_eq!([client.read(), client.read()], [Got::ok(), Got::Simple("QUEUED".into())]);
+    assert!(matches!(client.read(), Got::Array(all) if is_error(&all[0])));
+}

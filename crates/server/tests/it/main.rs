@@ -7,6 +7,7 @@ mod client;
 mod commands;
 mod engine;
 mod failures;
+mod limits;
 mod model;
 mod observe;
 mod protocol;

@@ -1,0 +1,96 @@
+//! How connections come in: whichever loop wakes first lets them in, and each of the loops gets its share.
+
+use std::io::{self, ErrorKind, Write};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use forebay_env::sync::Mutex;
+use mio::net::TcpStream;
+use mio::{Interest, Poll, Token, Waker};
+
+use super::connection::Connection;
+use super::{FIRST, Loop, WAKER};
+
+/// Where a loop is woken, and handed connections.
+pub(super) struct Door {
+    waker: Arc<Waker>,
+    handed: Mutex<Vec<TcpStream>>,
+}
+
+impl Door {
+    pub(super) fn new(poll: &Poll) -> io::Result<Self> {
+        Ok(Self { waker: Arc::new(Waker::new(poll.registry(), WAKER)?), handed: Mutex::new(Vec::new()) })
+    }
+
+    pub(super) fn waker(&self) -> &Arc<Waker> {
+        &self.waker
+    }
+
+    /// One that cannot be woken looks by itself within a second.
+    pub(super) fn wake(&self) {
+        drop(self.waker.wake());
+    }
+}
+
+/// So many connections leave the database half of the files that the process may have open, and some.
+pub(super) fn connections_max() -> usize {
+    (forebay_env::process::files_max() / 2).saturating_sub(32).max(1)
+}
+
+impl Loop {
+    /// Lets in all connections that wait.
+    pub(super) fn accept(&mut self) {
+        loop {
+            match self.listener.accept() {
+                Ok((socket, _)) => self.deal(socket),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                // Of one that has gone already: the next may wait behind it.
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::ConnectionAborted | ErrorKind::Interrupted) => {}
+                // Files are short, or memory is. No event says when that is over.
+                Err(_) => {
+                    self.is_deaf = true;
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Gives a connection to the loop whose turn it is.
+    fn deal(&mut self, mut socket: TcpStream) {
+        let shared = &self.shared;
+        let number = shared.accepted.fetch_add(1, Ordering::Relaxed);
+        if shared.connections.fetch_add(1, Ordering::Relaxed) >= shared.config.connections_max {
+            shared.connections.fetch_sub(1, Ordering::Relaxed);
+            let _ = socket.write(b"-ERR max number of clients reached\r\n");
+            return;
+        }
+        let target = number as usize % self.doors.len();
+        if target == self.number {
+            return self.take(socket);
+        }
+        self.doors[target].handed.lock().push(socket);
+        self.doors[target].wake();
+    }
+
+    pub(super) fn take_handed(&mut self) {
+        let handed = std::mem::take(&mut *self.doors[self.number].handed.lock());
+        handed.into_iter().for_each(|socket| self.take(socket));
+    }
+
+    /// Takes a connection that is counted.
+    fn take(&mut self, mut socket: TcpStream) {
+        let number = self.free.pop().unwrap_or_else(|| {
+            self.connections.push(None);
+            self.connections.len() - 1
+        });
+        let interests = Interest::READABLE | Interest::WRITABLE;
+        let _ = socket.set_nodelay(true);
+        if self.poll.registry().register(&mut socket, Token(number + FIRST), interests).is_err() {
+            self.free.push(number);
+            self.shared.connections.fetch_sub(1, Ordering::Relaxed);
+            return;
+        }
+        self.connections[number] = Some(Connection::new(socket, &self.shared));
+    }
+}

@@ -44,9 +44,14 @@ def group_by(
     ``memory``, in bytes or as ``"512MB"``, is for each task, outside of the JVM; a task whose groups need more writes them
     to its folder for temporary files. ``partitions`` is how many tasks the second stage has; else Spark decides.
 
-    Lazy, as all of Spark: this call reads no rows. Raises Invalid for columns and functions that do not fit. Without a key
-    there is one group, or none where there are no rows.
+    Lazy, as all of Spark: this call reads no rows. Raises Invalid for columns and functions that do not fit, and for a
+    stream. Without a key there is one group, or none where there are no rows.
     """
+    if rows.isStreaming:
+        raise Invalid(
+            "a stream is not grouped by forebay.spark.group_by, which would group each batch by itself: use DataFrame.groupBy "
+            "with the state store dev.forebay.spark.ForebayStateStoreProvider"
+        )
     spark = rows.sparkSession
     keys, aggs = [key] if isinstance(key, str) else list(key or ()), aggs or {}
     whole = spark.createDataFrame([], rows.schema).toArrow().schema

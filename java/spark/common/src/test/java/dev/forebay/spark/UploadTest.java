@@ -133,10 +133,10 @@ class UploadTest extends Checkpoints {
     void filesAreListedOnceOneMayBeOld() throws Exception {
         long[] now = {System.currentTimeMillis() + 10_000_000};
         int[] lists = {0};
+        fill(executor(PLAIN), plain(0), 2);
         Executor executor = watched(new Executor.Options(false, false, 2, 100, 1000, () -> now[0]), what -> {
             lists[0] += what.equals("list file") ? 1 : 0;
         });
-        fill(executor, plain(0), 2);
         Files.write(files("[0-9a-f]{64}").get(0).resolveSibling(".1.tmp"), new byte[10]);
         executor.state.maintain();
         now[0] += 2000;

@@ -281,6 +281,25 @@ class ProviderTest {
         assertEquals(2, batch(provider, 1, 2), "the next task has the store");
     }
 
+    @Test
+    void afterACommitWhoseChangelogFailedTheNextTaskBeginsWithTheVersionBefore() throws Exception {
+        ForebayStateStoreProvider provider = provider();
+        batch(provider, 0, 1);
+        ForebayStateStore store = write(provider, 1);
+        store.put(row(2), row(2), "default");
+        Path changelog = Path.of(provider.stateStoreId().storeCheckpointLocation().toUri()).resolve("2.changelog");
+        Path inTheWay = Files.createDirectories(changelog.resolve("folder"));
+        assertTrue(condition(assertThrows(Throwable.class, store::commit)).contains("COMMIT"));
+        refused(() -> store.put(row(3), row(3), "default"));
+        refused(store::commit);
+        Files.delete(inTheWay);
+        Files.delete(changelog);
+        ForebayStateStore next = write(provider, 1);
+        assertNull(next.get(row(2), "default"));
+        assertEquals(row(0), next.get(row(1), "default"));
+        assertEquals(2, next.commit());
+    }
+
     private static void makeFamily(ForebayStateStore store, StructType values) {
         store.createColFamilyIfAbsent("family", SCHEMA, values, new NoPrefixKeyStateEncoderSpec(SCHEMA), false, false);
     }

@@ -55,7 +55,7 @@ def group_by(
     spark = rows.sparkSession
     keys, aggs = [key] if isinstance(key, str) else list(key or ()), aggs or {}
     whole = spark.createDataFrame([], rows.schema).toArrow().schema
-    _aggregator(whole, keys, aggs).close()
+    _aggregator(whole, keys, aggs, memory).close()
     columns = [name for name in whole.names if name in keys or _needs(whole, name, keys, aggs)]
     # Of no columns pyarrow would count no rows.
     columns = columns or whole.names[:1]
@@ -85,8 +85,10 @@ def group_by(
     return by_key.mapInArrow(final, _spark_schema(of_answers, of_answers.names))
 
 
-def _aggregator(schema: pa.Schema, keys: list[str], aggs: Mapping[str, str | _Function]) -> Aggregator:
-    return Aggregator(key=keys, aggs=aggs, memory="16MB", threads=1, schema=schema)
+def _aggregator(
+    schema: pa.Schema, keys: list[str], aggs: Mapping[str, str | _Function], memory: int | str = "16MB"
+) -> Aggregator:
+    return Aggregator(key=keys, aggs=aggs, memory=memory, threads=1, schema=schema)
 
 
 def _needs(whole: pa.Schema, column: str, keys: list[str], aggs: Mapping[str, str | _Function]) -> bool:

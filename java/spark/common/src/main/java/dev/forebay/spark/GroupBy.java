@@ -41,8 +41,8 @@ public final class GroupBy {
     /**
      * The same.
      *
-     * @param memory for each task, outside of the JVM's heap, such as {@code 512M}; a task whose groups need more writes them
-     *     to its folder for temporary files
+     * @param memory for each group-by of a task, outside of the JVM's heap, such as {@code 512M}; groups that need more are
+     *     written to the folder for temporary files
      * @param partitions how many tasks the second stage has; 0 lets Spark decide
      * @throws ForebayException.InvalidArgument for columns and functions that do not fit
      * @throws IllegalArgumentException for a column of a collation that is not binary, and for fewer than 0 partitions

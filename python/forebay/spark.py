@@ -44,13 +44,18 @@ def group_by(
     ``memory``, in bytes or as ``"512MB"``, is for each task, outside of the JVM; a task whose groups need more writes them
     to its folder for temporary files. ``partitions`` is how many tasks the second stage has; else Spark decides.
 
-    Lazy, as all of Spark: this call reads no rows. Raises Invalid for columns and functions that do not fit. Without a key
-    there is one group, or none where there are no rows.
+    Lazy, as all of Spark: this call reads no rows. Raises Invalid for columns and functions that do not fit, and for a
+    stream. Without a key there is one group, or none where there are no rows.
     """
+    if rows.isStreaming:
+        raise Invalid(
+            "a stream is not grouped by forebay.spark.group_by, which would group each batch by itself: use DataFrame.groupBy "
+            "with the state store dev.forebay.spark.ForebayStateStoreProvider"
+        )
     spark = rows.sparkSession
     keys, aggs = [key] if isinstance(key, str) else list(key or ()), aggs or {}
     whole = spark.createDataFrame([], rows.schema).toArrow().schema
-    _aggregator(whole, keys, aggs).close()
+    _aggregator(whole, keys, aggs, memory).close()
     columns = [name for name in whole.names if name in keys or _needs(whole, name, keys, aggs)]
     # Of no columns pyarrow would count no rows.
     columns = columns or whole.names[:1]
@@ -80,8 +85,10 @@ def group_by(
     return by_key.mapInArrow(final, _spark_schema(of_answers, of_answers.names))
 
 
-def _aggregator(schema: pa.Schema, keys: list[str], aggs: Mapping[str, str | _Function]) -> Aggregator:
-    return Aggregator(key=keys, aggs=aggs, memory="16MB", threads=1, schema=schema)
+def _aggregator(
+    schema: pa.Schema, keys: list[str], aggs: Mapping[str, str | _Function], memory: int | str = "16MB"
+) -> Aggregator:
+    return Aggregator(key=keys, aggs=aggs, memory=memory, threads=1, schema=schema)
 
 
 def _needs(whole: pa.Schema, column: str, keys: list[str], aggs: Mapping[str, str | _Function]) -> bool:

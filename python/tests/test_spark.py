@@ -128,4 +128,8 @@ def test_what_does_not_fit_is_told_at_once(spark: SparkSession) -> None:
         forebay.spark.group_by(rows, "id", {"n": fb.sum("v")})
     with pytest.raises(fb.Invalid, match="aggs"):
         forebay.spark.group_by(rows, "id")
+    with pytest.raises(fb.Invalid, match="apples"):
+        forebay.spark.group_by(rows, "id", {"n": fb.count()}, memory="512 apples")
+    with pytest.raises(fb.Invalid, match="ForebayStateStoreProvider"):
+        forebay.spark.group_by(spark.readStream.format("rate").load(), "value", {"n": fb.count()})
     assert forebay.spark.group_by(rows.where("id > 5"), "id", {"n": fb.count()}).collect() == []

@@ -12,6 +12,7 @@ use forebay_env::sync::{Arc, Mutex, RwLock};
 use jni::sys::jlong;
 
 use crate::aggregator::Aggregator;
+use crate::changes::Feed;
 use crate::database::Open;
 use crate::failure::{Failure, Outcome};
 use crate::scan::Walk;
@@ -75,7 +76,7 @@ things! {
     Scan(Mutex<Walk>) "scan"
     Cursor(Mutex<forebay::Cursor>) "cursor"
     Transaction(Transaction) "transaction"
-    Changes(Mutex<forebay::Changes>) "feed of changes"
+    Changes(Mutex<Feed>) "feed of changes"
     Aggregator(Aggregator) "aggregator"
     Stream(Stream) "stream of record batches"
     Pool(forebay::Pool) "pool"

@@ -1,8 +1,8 @@
 //! Arrow's C interface: all that is unsafe of this crate. Structures are moved out of where they stand, and released ones are
 //! left behind, as the interface says.
 //!
-//! **Invariant:** the address of a structure is taken to be what the interface says it is, which nobody can check; all else
-//! that Java passes is checked.
+//! **Invariant:** the address of a structure is taken to be what the interface says it is, with buffers as long as it tells,
+//! which nobody can check; all else that Java passes is checked.
 
 use std::mem::align_of;
 

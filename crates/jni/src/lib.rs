@@ -10,7 +10,8 @@
 //!    would save one copy, some ten nanoseconds for a record of a hundred bytes. But a short one costs sixty times an array
 //!    to make; and its memory may change while it is read here, which no safe code can take.)
 //! 3. Record batches are structures of Arrow's C interface at an address, or bytes of Arrow's IPC format ([`stream`]): the
-//!    addresses are all that a caller has to vouch for, and three calls take such.
+//!    addresses, and that buffers are as long as the structures say, are all that a caller has to vouch for, and three
+//!    calls take such.
 //! 4. Errors and panics become exceptions of `dev.forebay.ForebayException` ([`failure`]).
 //!
 //! It stands on the engine's Rust interface, not on the library for C, whose handles are pointers that its callers

@@ -16,6 +16,9 @@ use crate::handles;
 use crate::items::{self, Items};
 use crate::snapshot::Snapshot;
 
+/// So many keys are looked up at a time where their values are not asked for, which may be long.
+const LOOKED_UP_AT_ONCE: usize = 16;
+
 /// A table, and the number of its database.
 pub(crate) struct Table {
     handle: AnyTable,
@@ -64,6 +67,26 @@ fn many(table: &Table, snapshot: Option<&Snapshot>, keys: &[&[u8]]) -> Result<Ve
     Ok(out)
 }
 
+/// Whether there are such keys, a byte each. The values of a few keys are in memory at a time.
+fn are_there(table: &forebay::Table, keys: &[&[u8]]) -> Result<Vec<u8>> {
+    let (mut values, mut places, mut out) = (Vec::new(), Vec::new(), Vec::with_capacity(keys.len()));
+    for some in keys.chunks(LOOKED_UP_AT_ONCE) {
+        values.clear();
+        table.multi_get_into(some, &mut values, &mut places)?;
+        out.extend(places.iter().map(|place| u8::from(place.is_some())));
+    }
+    Ok(out)
+}
+
+/// The keys that Java asks for.
+pub(crate) fn asked(items: &[u8]) -> Result<Vec<&[u8]>> {
+    let (mut rest, mut keys) = (Items(items), Vec::new());
+    while !rest.is_empty() {
+        keys.push(rest.bytes()?);
+    }
+    Ok(keys)
+}
+
 fn value<'local>(
     env: &mut Env<'local>,
     table: &Table,
@@ -95,13 +118,15 @@ natives! {
 
     fn get_many(env, table: jlong, snapshot: jlong, keys: [jbyte]) -> [jbyte] {
         let (table, snapshot) = (get(table)?, handles::optional::<Snapshot>(snapshot)?);
-        let asked = bytes(env, &keys, "keys")?;
-        let (mut rest, mut keys) = (Items(&asked), Vec::new());
-        while !rest.is_empty() {
-            keys.push(rest.bytes()?);
-        }
-        let values = many(&table, snapshot.as_deref(), &keys)?;
+        let keys = bytes(env, &keys, "keys")?;
+        let values = many(&table, snapshot.as_deref(), &asked(&keys)?)?;
         given(env, &values)
+    }
+
+    fn contains_many(env, table: jlong, keys: [jbyte]) -> [jbyte] {
+        let (table, keys) = (get(table)?, bytes(env, &keys, "keys")?);
+        let there = are_there(table.as_ref().as_ref(), &asked(&keys)?)?;
+        given(env, &there)
     }
 
     fn put(env, table: jlong, key: [jbyte], value: [jbyte]) -> void {

@@ -8,10 +8,10 @@ use jni::sys::jlong;
 use crate::database;
 use crate::failure::{Failure, Outcome};
 use crate::glue::{bytes, front, given, given_or_null, natives, optional};
-use crate::items::{self, Items};
+use crate::items;
 use crate::options::durability;
 use crate::scan::{Direction, begin};
-use crate::table::{edges, get};
+use crate::table::{asked, edges, get};
 use crate::{batch, handles};
 
 /// A transaction until it is committed or given up, and the number of its database.
@@ -74,11 +74,8 @@ natives! {
         table: jlong,
         keys: [jbyte],
     ) -> [jbyte] {
-        let (held, table, asked) = (held(transaction)?, get(table)?, bytes(env, &keys, "keys")?);
-        let (mut rest, mut keys) = (Items(&asked), Vec::new());
-        while !rest.is_empty() {
-            keys.push(rest.bytes()?);
-        }
+        let (held, table, keys) = (held(transaction)?, get(table)?, bytes(env, &keys, "keys")?);
+        let keys = asked(&keys)?;
         let writes = front(env, &writes, write_bytes)?;
         let values = held.read(&writes, |transaction| transaction.multi_get(&*table, &keys))?;
         let mut out = Vec::new();
@@ -118,7 +115,7 @@ natives! {
     ) -> jlong {
         let (held, metadata) = (held(transaction)?, optional(env, &metadata)?);
         let open = database::get(held.database)?;
-        let usual = (durability_number != -1).then(|| durability(durability_number, open.usual)).transpose()?;
+        let durability = durability(durability_number, open.usual)?;
         let writes = front(env, &writes, write_bytes)?;
         // It is over whatever becomes of it.
         held.read(&writes, |_| Ok(()))?;
@@ -128,9 +125,7 @@ natives! {
             if let Some(metadata) = metadata {
                 begun.put(&open.metadata_table(db)?, [], metadata);
             }
-            if let Some(durability) = usual {
-                begun.set_durability(durability);
-            }
+            begun.set_durability(durability);
             begun.commit()
         })?;
         Ok(sequence.cast_signed())

@@ -81,7 +81,7 @@ fn text(what: u8, item: &[u8], column: &Field) -> Result<Option<Vec<u8>>> {
             | DataType::Time32(unit)
             | DataType::Time64(unit)
             | DataType::Duration(unit),
-        ) => in_units(number()?, *unit),
+        ) => in_units(number()?, *unit).ok_or_else(wrong)?,
         (NULL..=NANOSECONDS, _) => return Err(wrong()),
         _ => return Err(broken()),
     };
@@ -99,17 +99,19 @@ fn scale(kind: &DataType) -> Option<u8> {
     }
 }
 
-fn in_units(nanoseconds: i128, unit: TimeUnit) -> i128 {
-    nanoseconds.div_euclid(match unit {
+/// None where a column of this unit has no such value.
+fn in_units(nanoseconds: i128, unit: TimeUnit) -> Option<i128> {
+    let divisor = match unit {
         TimeUnit::Second => 1_000_000_000,
         TimeUnit::Millisecond => 1_000_000,
         TimeUnit::Microsecond => 1000,
         TimeUnit::Nanosecond => 1,
-    })
+    };
+    (nanoseconds % divisor == 0).then(|| nanoseconds / divisor)
 }
 
 /// Appends an answer of a column of this type.
-pub(crate) fn push_answer(out: &mut Vec<u8>, value: &Value<'_>, kind: &DataType) {
+pub(crate) fn push_answer(out: &mut Vec<u8>, value: &Value<'_>, kind: &DataType) -> Result<()> {
     let what = match (value, kind) {
         (Value::Null, _) => NULL,
         (_, DataType::Boolean) => TRUTH,
@@ -117,13 +119,15 @@ pub(crate) fn push_answer(out: &mut Vec<u8>, value: &Value<'_>, kind: &DataType)
         (_, DataType::Int64) => WORD,
         (_, DataType::Decimal128(..)) => DECIMAL,
         (_, DataType::Utf8) => BYTES,
-        _ => BINARY,
+        (_, DataType::Binary) => BINARY,
+        _ => return Err(Error::bug(format!("an answer of {kind} has no type in Java"))),
     };
     out.push(what);
     let text = value.to_text();
     // All answers of a column have as many digits behind the point.
     let scaled = scale(kind).and_then(|scale| Some(format!("{}E-{scale}", units(&text, scale)?)));
     push(out, Some(scaled.as_deref().map_or(&text[..], str::as_bytes)));
+    Ok(())
 }
 
 #[cfg(test)]
@@ -144,8 +148,9 @@ mod tests {
         assert_eq!(of(WORD, "3", DataType::Decimal128(10, 2)), some("300"));
         assert_eq!(of(DAYS, "-2", DataType::Date64), some("-172800000"));
         let micros = DataType::Timestamp(TimeUnit::Microsecond, None);
-        assert_eq!(of(NANOSECONDS, "-1", micros.clone()), some("-1"));
-        assert_eq!(of(NANOSECONDS, "1500000", DataType::Time32(TimeUnit::Millisecond)), some("1"));
+        assert_eq!(of(NANOSECONDS, "-1000", micros.clone()), some("-1"));
+        assert!(of(NANOSECONDS, "-1", micros.clone()).is_err_and(|told| told.contains("`-1` is none")));
+        assert_eq!(of(NANOSECONDS, "1000000", DataType::Time32(TimeUnit::Millisecond)), some("1"));
         for wrong in [of(DAYS, "1", micros), of(BYTES, "1", DataType::Int8), of(WORD, "1", DataType::Utf8)] {
             assert!(wrong.as_ref().is_err_and(|told| told.contains("column `c`")), "{wrong:?}");
         }

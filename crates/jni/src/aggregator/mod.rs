@@ -82,17 +82,12 @@ fn not_known() -> Failure {
     Failure::invalid("nothing was added yet, so the types of the columns are not known; give a schema")
 }
 
-/// What is said of groups in memory once they are closed.
-fn told(error: Error) -> Failure {
-    if error.is_closed() { Failure::Closed("aggregator") } else { error.into() }
-}
-
 impl Aggregator {
     /// Makes the groups of rows of a schema.
     fn begin(&self, rows: &SchemaRef) -> Outcome<()> {
         let partial = || self.asked.partial(rows, &own());
         match &self.kind {
-            Kind::Memory(groups) => groups.begun(partial).map(drop).map_err(told),
+            Kind::Memory(groups) => Ok(groups.begun(partial).map(drop)?),
             Kind::Stored(stored) => stored.begun(&self.asked, partial).map(drop),
         }
     }
@@ -101,7 +96,7 @@ impl Aggregator {
         let schema = rows.schema();
         match &self.kind {
             Kind::Memory(groups) => {
-                let here = groups.begun(|| self.asked.partial(&schema, &own())).map_err(told)?;
+                let here = groups.begun(|| self.asked.partial(&schema, &own()))?;
                 for_each(rows, |batch| here.add_batch(batch))
             }
             Kind::Stored(stored) => stored.update(&self.asked, rows, durability_number),
@@ -109,19 +104,16 @@ impl Aggregator {
     }
 
     fn merge(&self, states: Reader, durability_number: i32) -> Outcome<u64> {
-        let partial = || {
-            let partial = PartialSchema::of_own(&states.schema(), &own())?;
-            self.asked.agrees(&partial)?;
-            Ok(partial)
-        };
+        let partial = PartialSchema::of_own(&states.schema(), &own())?;
+        // Groups that are there already have to be these, too.
+        self.asked.agrees(&partial)?;
         match &self.kind {
             Kind::Memory(groups) => {
-                // Groups that are there already have to be these, too.
-                let (here, _) = (groups.begun(partial).map_err(told)?, partial()?);
+                let here = groups.begun(|| Ok(partial))?;
                 for_each(states, |batch| here.add_partials(batch))
             }
             Kind::Stored(stored) => {
-                let (groups, _) = (stored.begun(&self.asked, partial)?, partial()?);
+                let groups = stored.begun(&self.asked, || Ok(partial))?;
                 stored.merge(&groups, states, durability_number)
             }
         }
@@ -130,14 +122,14 @@ impl Aggregator {
     /// What the groups are, once that is known.
     fn schema(&self) -> Outcome<Option<PartialSchema>> {
         Ok(match &self.kind {
-            Kind::Memory(groups) => groups.here().map_err(told)?.map(|here| here.schema().clone()),
+            Kind::Memory(groups) => groups.here()?.map(|here| here.schema().clone()),
             Kind::Stored(stored) => stored.found(&self.asked)?.map(|groups| groups.schema.clone()),
         })
     }
 
     fn state(&self, key: &[u8]) -> Outcome<Option<Vec<u8>>> {
         match &self.kind {
-            Kind::Memory(groups) => match groups.here().map_err(told)? {
+            Kind::Memory(groups) => match groups.here()? {
                 Some(here) => Ok(here.get(key)?),
                 None => Ok(None),
             },
@@ -150,7 +142,7 @@ impl Aggregator {
         let schema = self.schema()?.ok_or_else(not_known)?;
         let batches = match &self.kind {
             Kind::Memory(groups) => {
-                let here = groups.here().map_err(told)?.ok_or_else(not_known)?;
+                let here = groups.here()?.ok_or_else(not_known)?;
                 kept_by(&here, groups, wanted)?
             }
             Kind::Stored(stored) => stored.batches(&self.asked, wanted)?.ok_or_else(not_known)?,
@@ -292,7 +284,7 @@ natives! {
         for (name, place) in &aggregator.asked.names {
             items::push(&mut out, Some(name.as_bytes()));
             let kind = schema.answers().field(aggregator.asked.keys.len() + place).data_type();
-            values::push_answer(&mut out, &answers[*place], kind);
+            values::push_answer(&mut out, &answers[*place], kind)?;
         }
         given(env, &out)
     }
@@ -317,7 +309,7 @@ natives! {
 
     fn aggregator_memory(_env, aggregator: jlong) -> jlong {
         Ok(match &get(aggregator)?.kind {
-            Kind::Memory(groups) => groups.here().map_err(told)?.map_or(0, |here| here.memory_bytes()) as jlong,
+            Kind::Memory(groups) => groups.here()?.map_or(0, |here| here.memory_bytes()) as jlong,
             Kind::Stored(_) => 0,
         })
     }

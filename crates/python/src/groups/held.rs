@@ -7,7 +7,7 @@ use forebay::{Batch, Durability, Error, Table};
 use forebay_aggregate::arrow::{OwnFunctions, PartialSchema, RecordBatchStates};
 use forebay_env::sync::atomic::Ordering;
 use forebay_env::sync::{Arc, RwLock};
-use forebay_groups::{COMMIT_BYTES_MAX, PENDING_BYTES};
+use forebay_groups::{COMMIT_BYTES_MAX, PENDING_BYTES, put_states};
 use pyo3::prelude::*;
 
 use super::asked::Asked;
@@ -123,10 +123,32 @@ impl Stored {
             let table = snapshot.table(self.aggregator.name())?;
             act(&snapshot, &table)
         });
-        seen.map_err(|failure| match failure {
-            Failure::Engine(error) => error,
-            _ => Error::closed(),
-        })
+        seen.map_err(of_engine)
+    }
+}
+
+fn of_engine(failure: Failure) -> Error {
+    match failure {
+        Failure::Engine(error) => error,
+        _ => Error::closed(),
+    }
+}
+
+impl Writes for Stored {
+    fn write(
+        &self,
+        states: Option<&mut RecordBatchStates>,
+        mut batch: Batch,
+        durability: Durability,
+        metadata: Option<&[u8]>,
+    ) -> forebay::Result<u64> {
+        if let Some(states) = states {
+            put_states(&self.aggregator, states, &mut batch)?;
+        }
+        match metadata {
+            Some(metadata) => self.aggregator.commit(batch, durability, metadata),
+            None => self.open.with_detached(|db| db.commit(batch, durability)).map_err(of_engine),
+        }
     }
 }
 

@@ -6,7 +6,6 @@ use forebay::aggregate::Groupings;
 use forebay::{Batch, Durability};
 use forebay_aggregate::arrow::PartialSchema;
 use forebay_env::sync::Arc;
-use forebay_groups::{COMMIT_BYTES_MAX, PENDING_BYTES, put_states};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
@@ -86,27 +85,9 @@ impl StoredAggregator {
     /// batch it is in, and of parts that were not committed before, are not added. ``commit`` adds all or nothing.
     #[pyo3(signature = (data, *, durability=None))]
     fn update(&self, py: Python<'_>, data: &Bound<'_, PyAny>, durability: Option<&str>) -> Outcome<u64> {
-        let (held, input) = (self.held()?, batches(data)?);
+        let held = self.held()?;
         let durability = self::durability(durability, held.open.usual)?;
-        let schema = input.schema();
-        // A batch of rows may be all new groups, on top of what has gathered.
-        let mut states = held.gathering(&schema, COMMIT_BYTES_MAX)?;
-        let of_states = Arc::clone(states.schema().schema());
-        let groups = py.detach(|| held.of_rows(&schema, &of_states))?;
-        let mut batch = Batch::new();
-        let rows = held.for_rows(py, input, &groups.schema, |rows| {
-            states.add_batch(rows)?;
-            if states.memory_bytes() < PENDING_BYTES {
-                return Ok(());
-            }
-            put_states(&groups.aggregator, &mut states, &mut batch)?;
-            Self::write(held, &mut batch, durability)
-        })?;
-        py.detach(|| {
-            put_states(&groups.aggregator, &mut states, &mut batch)?;
-            Self::write(held, &mut batch, durability)
-        })?;
-        Ok(rows)
+        held.update(py, batches(data)?, durability)
     }
 
     /// Adds rows, and keeps ``metadata`` with them, such as how far the input was read: all of it or nothing.
@@ -124,31 +105,8 @@ impl StoredAggregator {
     ) -> Outcome<u64> {
         let held = self.held()?;
         let durability = self::durability(durability, held.open.usual)?;
-        let mut groups = py.detach(|| held.found())?;
-        let mut gathered = None;
-        if let Some(data) = data {
-            let input = batches(data)?;
-            let schema = input.schema();
-            let mut states = held.gathering(&schema, COMMIT_BYTES_MAX)?;
-            let of_states = Arc::clone(states.schema().schema());
-            let known = py.detach(|| held.of_rows(&schema, &of_states))?;
-            held.for_rows(py, input, &known.schema, |rows| Ok(states.add_batch(rows)?))?;
-            groups = Some(known);
-            gathered = Some(states);
-        }
-        let commit = |mut all: Batch, durability| {
-            if let (Some(states), Some(groups)) = (&mut gathered, &groups) {
-                put_states(&groups.aggregator, states, &mut all)?;
-            }
-            match (metadata, groups) {
-                (Some(metadata), Some(groups)) => Ok(groups.aggregator.commit(all, durability, metadata)?),
-                (Some(_), None) => Err(Failure::invalid(
-                    "nothing was added yet, so there is no aggregator to keep metadata with; give schema=",
-                )),
-                (None, _) => held.open.with_detached(|db| db.commit(all, durability)),
-            }
-        };
-        crate::batch::Batch::committed(py, batch, durability, commit)
+        let input = data.map(batches).transpose()?;
+        held.commit(py, input, metadata.as_ref().map(AsRef::as_ref), batch, durability)
     }
 
     /// The bytes that came with the last commit.

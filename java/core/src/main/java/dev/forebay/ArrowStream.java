@@ -20,8 +20,8 @@ import java.util.Objects;
  * }</pre>
  *
  * <p>A stream is read once, by the call that is given it; afterwards it is closed. Until then it holds what it is made of. An
- * address has to be that of such a structure: nobody can check that, and another one may end the process. All else is
- * checked.
+ * address has to be that of such a structure, whose buffers are as long as it says: nobody can check that, and another one
+ * may end the process. All else is checked.
  */
 public final class ArrowStream extends Native implements AutoCloseable {
     /** Who must not be let go of before. */

@@ -2,6 +2,7 @@ package dev.forebay;
 
 import java.lang.ref.Reference;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.Iterator;
 import java.util.List;
 import java.util.NoSuchElementException;
@@ -57,24 +58,36 @@ public final class Changes extends Native implements Iterable<Changes.Commit>, A
     /** The next commit, or null where there is none by now. */
     public Commit next() {
         try {
-            byte[] commit = changesNext(number);
-            return commit == null ? null : read(new Items(commit));
+            List<Change> changes = new ArrayList<>();
+            long last = 0;
+            for (boolean hasMore = true; hasMore;) {
+                byte[] block = changesNext(number);
+                if (block == null) {
+                    return null;
+                }
+                Items items = new Items(block);
+                last = items.number();
+                hasMore = items.oneByte() != 0;
+                read(items, changes);
+            }
+            return new Commit(last, Collections.unmodifiableList(changes));
+        } catch (Throwable error) {
+            // What comes next would be the rest of a commit.
+            letGo();
+            throw error;
         } finally {
             Reference.reachabilityFence(this);
             Reference.reachabilityFence(database);
         }
     }
 
-    private static Commit read(Items items) {
-        long last = items.number();
-        List<Change> changes = new ArrayList<>();
+    private static void read(Items items, List<Change> changes) {
         while (items.hasNext()) {
             long sequence = items.number();
             Operation operation = Operation.values()[items.oneByte()];
             long expiry = items.number();
             changes.add(new Change(sequence, items.text(), operation, items.next(), items.next(), expiry));
         }
-        return new Commit(last, List.copyOf(changes));
     }
 
     /** What comes from here on. An iterator shares the place. */

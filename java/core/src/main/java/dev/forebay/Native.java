@@ -118,6 +118,8 @@ abstract class Native {
 
     static native byte[] getMany(long table, long snapshot, byte[] keys);
 
+    static native byte[] containsMany(long table, byte[] keys);
+
     static native void put(long table, byte[] key, byte[] value);
 
     static native void putWithTtl(long table, byte[] key, byte[] value, long milliseconds);

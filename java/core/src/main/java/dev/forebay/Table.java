@@ -81,6 +81,23 @@ public final class Table extends Native {
         }
     }
 
+    /**
+     * Whether there are such keys, in their order. One native call that brings no values; where others write meanwhile, not all
+     * is of one moment.
+     */
+    public boolean[] containsMany(List<byte[]> keys) {
+        try {
+            byte[] found = containsMany(number, Items.of(keys));
+            boolean[] areThere = new boolean[found.length];
+            for (int place = 0; place < found.length; place++) {
+                areThere[place] = found[place] != 0;
+            }
+            return areThere;
+        } finally {
+            fence(null);
+        }
+    }
+
     /** Sets a key. */
     public void put(byte[] key, byte[] value) {
         Objects.requireNonNull(key, "key");

@@ -27,6 +27,8 @@ final class Values {
     private static final byte FLOAT = 7;
     private static final byte TRUTH = 8;
 
+    private static final int DIGITS_MAX = 1000;
+
     private Values() {}
 
     /** The values of a key. */
@@ -46,7 +48,7 @@ final class Values {
         } else if (value instanceof CharSequence text) {
             push(out, BYTES, text.toString().getBytes(UTF_8));
         } else if (value instanceof BigDecimal decimal) {
-            push(out, DECIMAL, Items.bytes(decimal.toPlainString()));
+            push(out, DECIMAL, Items.bytes(plain(decimal)));
         } else if (value instanceof Number || value instanceof Boolean) {
             push(out, WORD, Items.bytes(value.toString()));
         } else if (value instanceof LocalDate day) {
@@ -54,6 +56,15 @@ final class Values {
         } else {
             push(out, NANOSECONDS, Items.bytes(nanoseconds(value).toString()));
         }
+    }
+
+    /** Digits that no column has would take any amount of memory. */
+    private static String plain(BigDecimal decimal) {
+        if (Math.max(Math.abs((long) decimal.scale()), decimal.precision()) > DIGITS_MAX) {
+            throw new ForebayException.InvalidArgument("a key has a number of more than " + DIGITS_MAX
+                    + " digits; columns have at most 76");
+        }
+        return decimal.toPlainString();
     }
 
     private static BigInteger nanoseconds(Object value) {

@@ -22,6 +22,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Random;
 import java.util.stream.Stream;
+import org.apache.arrow.vector.VarCharVector;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -169,7 +170,7 @@ class AggregatorTest {
             assertNull(sales.get(key));
             ForebayException other = assertThrows(ForebayException.InvalidArgument.class,
                     () -> db.aggregator("sales", new AggregatorOptions().key(KEY).agg("n", "count")));
-            assertTrue(other.getMessage().contains("sales") || other.getMessage().contains("city"), other.getMessage());
+            assertTrue(other.getMessage().contains("`sales` was made with aggs") || other.getMessage().contains("are asked for"), other.getMessage());
             assertThrows(ForebayException.NotFound.class, () -> db.aggregator("others", new AggregatorOptions()));
         }
     }
@@ -207,6 +208,21 @@ class AggregatorTest {
         assertTrue(full.getMessage().contains("memory"), full.getMessage());
     }
 
+    /** Vectors take any bytes for a text. */
+    @Test
+    void whatOtherLibrariesMadeIsChecked() {
+        byte[] none = {(byte) 0xC3, '('};
+        List<Sale> rows = Rows.some(new Random(2), 10);
+        try (Aggregator groups = new Aggregator(asked())) {
+            for (boolean isStream : new boolean[] {false, true}) {
+                ForebayException told = assertThrows(ForebayException.InvalidArgument.class,
+                        () -> Rows.lent(rows, root -> ((VarCharVector) root.getVector("city")).setSafe(3, none), isStream, groups::update));
+                assertTrue(told.getMessage().contains("UTF8") || told.getMessage().contains("UTF-8"), told.getMessage());
+            }
+            assertEquals(List.of(), Rows.read(groups.result()));
+        }
+    }
+
     @Test
     void misuseIsAnException() throws IOException {
         Random random = new Random(1);
@@ -237,6 +253,11 @@ class AggregatorTest {
         assertThrows(invalid, () -> groups.get("x"));
         assertThrows(invalid, () -> groups.get("x", "not a day", null));
         assertThrows(invalid, () -> groups.get(new Object(), null, null));
+        assertThrows(invalid, () -> groups.get("x", null, Instant.EPOCH.plusNanos(1)), "a column of microseconds has none");
+        try (Aggregator byPrice = new Aggregator(new AggregatorOptions().key("price").agg("n", "count"))) {
+            byPrice.update(ArrowStream.ofIpc(ipc));
+            assertThrows(invalid, () -> byPrice.get(new BigDecimal("1E999999999")));
+        }
         ForebayException told = assertThrows(invalid,
                 () -> new Aggregator(asked().agg("x", "sum:nowhere")).update(ArrowStream.ofIpc(ipc)));
         assertTrue(told.getMessage().contains("nowhere"), told.getMessage());

@@ -65,7 +65,7 @@ class MisuseTest {
                 db::metadata, db::describe, db::verify, db::lastSequence, db::waitUntilIdle, db::savepoints, db::refresh,
                 () -> db.checkpoint(dir.resolve("copy")), () -> db.dropTable("t"), () -> db.rollback("x"));
         assertClosed(
-                () -> table.get(KEY), () -> table.put(KEY, VALUE), () -> table.getMany(List.of(KEY)), () -> table.scan(),
+                () -> table.get(KEY), () -> table.put(KEY, VALUE), () -> table.getMany(List.of(KEY)), () -> table.containsMany(List.of(KEY)), () -> table.scan(),
                 () -> table.prefix(KEY), table::count, table::layout, table::compact, () -> table.delete(KEY),
                 () -> table.merge(KEY, KEY), () -> table.compareAndSwap(KEY, null, VALUE), () -> table.contains(KEY));
         assertClosed(() -> snapshot.get(table, KEY), () -> snapshot.table("t"), snapshot::metadata, () -> drain(half));
@@ -146,6 +146,7 @@ class MisuseTest {
             // Natives know of it themselves.
             assertThrows(ForebayException.InvalidArgument.class, () -> Native.getValue(table.number, 0, null));
             assertThrows(ForebayException.InvalidArgument.class, () -> Native.getMany(table.number, 0, bytes("broken")));
+            assertThrows(ForebayException.InvalidArgument.class, () -> Native.containsMany(table.number, bytes("broken")));
             assertThrows(ForebayException.InvalidArgument.class, () -> Native.write(db.number, VALUE, 6, null, -1));
             assertThrows(ForebayException.InvalidArgument.class, () -> Native.write(db.number, VALUE, -1, null, -1));
             assertThrows(ForebayException.InvalidArgument.class, () -> Native.write(db.number, VALUE, 5, null, 3));

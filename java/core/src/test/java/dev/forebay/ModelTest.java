@@ -168,6 +168,11 @@ class ModelTest {
         }
         List<byte[]> values = isThen ? snapshot.getMany(table, keys) : table.getMany(keys);
         assertEquals(keys.size(), values.size());
+        boolean[] areThere = tables.get(layout).containsMany(keys);
+        assertEquals(keys.size(), areThere.length);
+        for (int index = 0; index < areThere.length; index++) {
+            assertEquals(model.get(layout).containsKey(keys.get(index)), areThere[index]);
+        }
         for (int index = 0; index < keys.size(); index++) {
             assertArrayEquals(map.get(keys.get(index)), values.get(index));
         }

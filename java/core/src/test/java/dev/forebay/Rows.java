@@ -1,5 +1,6 @@
 package dev.forebay;
 
+import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.UncheckedIOException;
@@ -11,6 +12,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
+import java.util.function.Consumer;
 import java.util.function.Function;
 import org.apache.arrow.c.ArrowArray;
 import org.apache.arrow.c.ArrowArrayStream;
@@ -94,25 +96,47 @@ final class Rows {
     /** Rows as an IPC stream. */
     static byte[] ipc(List<Sale> rows) {
         try (BufferAllocator allocator = new RootAllocator(); VectorSchemaRoot root = root(rows, allocator)) {
-            ByteArrayOutputStream out = new ByteArrayOutputStream();
-            try (ArrowStreamWriter writer = new ArrowStreamWriter(root, null, Channels.newChannel(out))) {
-                writer.writeBatch();
-                writer.end();
-            }
-            return out.toByteArray();
+            return ipc(root);
+        }
+    }
+
+    private static byte[] ipc(VectorSchemaRoot root) {
+        ByteArrayOutputStream out = new ByteArrayOutputStream();
+        try (ArrowStreamWriter writer = new ArrowStreamWriter(root, null, Channels.newChannel(out))) {
+            writer.writeBatch();
+            writer.end();
         } catch (IOException error) {
             throw new UncheckedIOException(error);
         }
+        return out.toByteArray();
     }
 
     /** Gives rows to a call by the C data interface, and sees that all of them is released. */
     static <T> T lent(List<Sale> rows, Function<ArrowStream, T> call) {
-        try (BufferAllocator allocator = new RootAllocator();
-                VectorSchemaRoot root = root(rows, allocator);
-                ArrowArray array = ArrowArray.allocateNew(allocator);
-                ArrowSchema schema = ArrowSchema.allocateNew(allocator)) {
-            Data.exportVectorSchemaRoot(allocator, root, null, array, schema);
-            return call.apply(ArrowStream.ofArray(array.memoryAddress(), schema.memoryAddress()));
+        return lent(rows, root -> { }, false, call);
+    }
+
+    /** The same of vectors that are changed first, as an array or as a stream of one. */
+    static <T> T lent(List<Sale> rows, Consumer<VectorSchemaRoot> change, boolean isStream, Function<ArrowStream, T> call) {
+        try (BufferAllocator allocator = new RootAllocator(); VectorSchemaRoot root = root(rows, allocator)) {
+            change.accept(root);
+            if (isStream) {
+                return streamed(root, allocator, call);
+            }
+            try (ArrowArray array = ArrowArray.allocateNew(allocator); ArrowSchema schema = ArrowSchema.allocateNew(allocator)) {
+                Data.exportVectorSchemaRoot(allocator, root, null, array, schema);
+                return call.apply(ArrowStream.ofArray(array.memoryAddress(), schema.memoryAddress()));
+            }
+        }
+    }
+
+    private static <T> T streamed(VectorSchemaRoot root, BufferAllocator allocator, Function<ArrowStream, T> call) {
+        try (ArrowReader reader = new ArrowStreamReader(new ByteArrayInputStream(ipc(root)), allocator);
+                ArrowArrayStream stream = ArrowArrayStream.allocateNew(allocator)) {
+            Data.exportArrayStream(allocator, reader, stream);
+            return call.apply(ArrowStream.ofStream(stream.memoryAddress()));
+        } catch (IOException error) {
+            throw new UncheckedIOException(error);
         }
     }
 

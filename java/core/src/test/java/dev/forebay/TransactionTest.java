@@ -173,6 +173,36 @@ class TransactionTest {
         assertThrows(ForebayException.Closed.class, db::begin);
     }
 
+    /** A commit may be longer than an array. */
+    @Test
+    void aLongCommitComesByBlocks() {
+        int records = 300;
+        try (Database db = Database.open(dir.resolve("db"), new Options().set("keep_changes", "64M"))) {
+            Table table = db.table("t");
+            long since = db.lastSequence();
+            WriteBatch batch = new WriteBatch();
+            for (int record = 0; record < records; record++) {
+                batch.put(table, bytes("key " + record), new byte[20_000]);
+            }
+            long last = db.write(batch);
+            table.put(KEY, bytes("after"));
+            long feed = Native.changes(db.number, since);
+            for (int block = 0; block < 6; block++) {
+                int length = Native.changesNext(feed).length;
+                assertTrue(length < 1_100_000, length + " bytes in block " + block);
+            }
+            Native.release(feed);
+            try (Changes changes = db.changes(since)) {
+                Changes.Commit commit = changes.next();
+                assertEquals(records, commit.changes().size());
+                assertEquals(last, commit.lastSequence());
+                assertEquals("key " + (records - 1), text(commit.changes().get(records - 1).key()));
+                assertEquals(1, changes.next().changes().size());
+                assertNull(changes.next());
+            }
+        }
+    }
+
     @Test
     void changesTellWhatWasCommitted() {
         try (Database db = open()) {

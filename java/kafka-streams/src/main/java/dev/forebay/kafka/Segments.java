@@ -53,6 +53,8 @@ final class Segments {
     private final long interval;
     private final boolean isByTime;
     private final NavigableMap<Long, Segment> byFirst = new ConcurrentSkipListMap<>();
+    /** The end of the last one that has expired, whose table may still be there: no other one has its time. */
+    private long expiredUntil = Long.MIN_VALUE;
 
     /** Opens those that are there. */
     Segments(StateDatabase database, Format format, Keys keys, long interval, boolean isByTime) {
@@ -63,8 +65,8 @@ final class Segments {
         this.isByTime = isByTime;
         Set<String> tables = Set.copyOf(database.tables());
         for (String table : tables) {
-            if (table.startsWith(BY_TIME) && !isByTime) {
-                database.dropDerived(table); // Nobody would keep it up to date.
+            if (table.startsWith(BY_TIME) && !(isByTime && tables.contains(table.substring(BY_TIME.length())))) {
+                database.dropDerived(table); // Nobody would keep it up to date, or a crash has left it alone.
             } else if (table.startsWith(prefix)) {
                 String[] times = table.substring(prefix.length()).split("\\Q" + UNTIL + "\\E");
                 if (times.length != 2) {
@@ -115,12 +117,16 @@ final class Segments {
         if (there != null) {
             return there.last() < oldest ? null : there;
         }
+        if (time <= expiredUntil) {
+            return null;
+        }
         long first = Math.floorDiv(time, interval) * interval;
         long last = first + interval - 1;
         Map.Entry<Long, Segment> before = byFirst.lowerEntry(time);
+        long until = before == null ? expiredUntil : Math.max(expiredUntil, before.getValue().last());
         Map.Entry<Long, Segment> behind = byFirst.higherEntry(time);
         // Beyond a long's ends they would begin behind the time, or end before it.
-        first = Math.max(first > time ? Long.MIN_VALUE : first, before == null ? Long.MIN_VALUE : before.getValue().last() + 1);
+        first = Math.max(first > time ? Long.MIN_VALUE : first, until == Long.MIN_VALUE ? until : until + 1);
         last = Math.min(last < time ? Long.MAX_VALUE : last, behind == null ? Long.MAX_VALUE : behind.getKey() - 1);
         return last < oldest ? null : make(first, last);
     }
@@ -158,6 +164,7 @@ final class Segments {
         for (var first = byFirst.firstEntry(); first != null && first.getValue().last() < oldest; first = byFirst.firstEntry()) {
             // First out of sight, then away.
             Segment expired = byFirst.remove(first.getKey());
+            expiredUntil = Math.max(expiredUntil, expired.last());
             if (expired.byTime() != null) {
                 database.dropTable(expired.byTime().name());
             }

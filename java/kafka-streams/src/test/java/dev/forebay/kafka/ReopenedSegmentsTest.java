@@ -8,6 +8,7 @@ import static org.apache.kafka.streams.StreamsConfig.EXACTLY_ONCE_V2;
 import static org.apache.kafka.streams.StreamsConfig.PROCESSING_GUARANTEE_CONFIG;
 import static org.apache.kafka.streams.kstream.EmitStrategy.StrategyType.ON_WINDOW_CLOSE;
 import static org.apache.kafka.streams.kstream.EmitStrategy.StrategyType.ON_WINDOW_UPDATE;
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -84,6 +85,33 @@ class ReopenedSegmentsTest {
         store.close();
     }
 
+    /** Expired tables go with a commit, once that is durable which comes before it. */
+    @Test
+    void aKillBeforeExpiredTablesGoLeavesNoTimeToTwo() throws IOException {
+        ForebayWindowStore store = windows(2 * MINUTE, ON_WINDOW_UPDATE);
+        for (long minute = 0; minute < 3; minute++) {
+            store.put(key("a"), bytes("" + minute), minute * MINUTE);
+        }
+        commitAndClose(store);
+
+        store = windows(20 * MINUTE, ON_WINDOW_UPDATE);
+        store.put(key("b"), bytes("latest"), 23 * MINUTE + 20_000);
+        store.put(key("b"), bytes("late"), 5 * MINUTE);
+        Path killed = Host.afterAKill(dir.resolve("a"));
+        store.close();
+
+        // The host restores it.
+        store = windows(killed, AT_LEAST_ONCE, 20 * MINUTE, ON_WINDOW_UPDATE);
+        store.put(key("b"), bytes("latest"), 23 * MINUTE + 20_000);
+        store.put(key("b"), bytes("late"), 5 * MINUTE);
+        assertArrayEquals(bytes("late"), store.fetch(key("b"), 5 * MINUTE));
+        commitAndClose(store);
+        store = windows(killed, AT_LEAST_ONCE, 20 * MINUTE, ON_WINDOW_UPDATE);
+        assertEquals(Set.of("late", "latest"), values(store.all()));
+        assertEquals(2, store.database.tables().stream().filter(table -> table.startsWith("plain-")).count());
+        store.close();
+    }
+
     /** What no retention had let expire is there, and nothing else; in both orders, and however often it is asked for. */
     @Test
     void anyRetentionsAndStrategiesFindWhatHasNotExpired() {
@@ -134,6 +162,19 @@ class ReopenedSegmentsTest {
         store = windows(10 * MINUTE, ON_WINDOW_CLOSE);
         assertEquals(List.of("3", "2"), texts(store.fetchAll(0, 100)).stream().map(text -> text.split("=")[1]).toList());
         commitAndClose(store);
+    }
+
+    @Test
+    void anOrderOfTimeThatIsLeftAloneGoes() {
+        ForebayWindowStore store = windows(10 * MINUTE, ON_WINDOW_CLOSE);
+        store.put(key("a"), bytes("1"), 10);
+        store.database.table("time-plain-600000..899999");
+        commitAndClose(store);
+        store = windows(10 * MINUTE, ON_WINDOW_CLOSE);
+        Set<String> tables = new TreeSet<>(store.database.tables());
+        tables.removeIf(table -> !table.contains("plain-"));
+        assertEquals(Set.of("plain-0..299999", "time-plain-0..299999"), tables);
+        store.close();
     }
 
     /** The order of time is made in memory, though its table is on disk. */

@@ -5,10 +5,14 @@ import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.channels.Channels;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.Iterator;
+import java.util.List;
 import java.util.NoSuchElementException;
 import java.util.function.Consumer;
+import java.util.function.Function;
+import java.util.stream.IntStream;
 import org.apache.arrow.memory.BufferAllocator;
 import org.apache.arrow.vector.VectorSchemaRoot;
 import org.apache.arrow.vector.ipc.ArrowStreamReader;
@@ -16,8 +20,9 @@ import org.apache.arrow.vector.ipc.ArrowStreamWriter;
 import org.apache.arrow.vector.types.pojo.Schema;
 import org.apache.spark.TaskContext;
 import org.apache.spark.sql.Row;
-import org.apache.spark.sql.catalyst.CatalystTypeConverters;
+import org.apache.spark.sql.RowFactory;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.execution.arrow.ArrowWriter;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.ArrowUtils;
@@ -25,16 +30,15 @@ import org.apache.spark.sql.vectorized.ArrowColumnVector;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 import org.apache.spark.util.TaskCompletionListener;
-import scala.Function1;
 
 /** Rows of Spark's as streams of Arrow's, and back. Spark's own writer fills vectors, so types are as it has them. */
 final class ArrowRows {
-    /** A batch ends at so many rows, or where its vectors come to so many bytes. */
+    /** A batch ends at so many rows, or with the row by which its values come to so many bytes. */
     private static final int ROWS_MAX = 16 << 10;
 
     private static final long BYTES_MAX = 4 << 20;
-    /** So often vectors are measured. */
-    private static final int MEASURED_ROWS = 256;
+    /** What a value takes that has no length of its own. */
+    private static final int VALUE_BYTES = 16;
 
     private ArrowRows() {}
 
@@ -59,19 +63,28 @@ final class ArrowRows {
         }
     }
 
-    /** Shows rows by batches, each a stream. */
+    /** Shows {@link Plain} rows by batches, each a stream. */
     static void each(Iterator<Row> rows, StructType columns, Schema schema, Consumer<byte[]> see) {
-        Function1<Object, Object> inner = CatalystTypeConverters.createToCatalystConverter(columns);
+        List<Function<Object, Object>> inner =
+                Arrays.stream(columns.fields()).map(field -> Plain.inner(field.dataType())).toList();
         try (BufferAllocator allocator = allocator(); VectorSchemaRoot root = VectorSchemaRoot.create(schema, allocator)) {
             ArrowWriter writer = ArrowWriter.create(root);
             int count = 0;
+            long bytes = 0;
             while (rows.hasNext()) {
-                writer.write((InternalRow) inner.apply(rows.next()));
+                Row row = rows.next();
+                Object[] values = new Object[inner.size()];
+                for (int at = 0; at < values.length; at++) {
+                    Object value = row.get(at);
+                    values[at] = value == null ? null : inner.get(at).apply(value);
+                    bytes += value instanceof byte[] some ? some.length : VALUE_BYTES;
+                }
+                writer.write(new GenericInternalRow(values));
                 count += 1;
-                boolean isLong = count % MEASURED_ROWS == 0 && writer.sizeInBytes() >= BYTES_MAX;
-                if (isLong || count == ROWS_MAX) {
+                if (bytes >= BYTES_MAX || count == ROWS_MAX) {
                     show(writer, see);
                     count = 0;
+                    bytes = 0;
                 }
             }
             if (count > 0) {
@@ -100,9 +113,9 @@ final class ArrowRows {
         return out.toByteArray();
     }
 
-    /** The rows of a stream, which is closed at its end, or with the task. */
-    static Iterator<Row> read(ArrowStream stream, StructType columns) {
-        Rows rows = new Rows(stream, columns);
+    /** The rows of a stream, {@link Plain}. It is closed at its end, or with the task, and what it was made of ends then. */
+    static Iterator<Row> read(ArrowStream stream, StructType columns, Runnable end) {
+        Rows rows = new Rows(stream, columns, end);
         atEnd(rows::close);
         return rows;
     }
@@ -116,20 +129,24 @@ final class ArrowRows {
         return ArrowUtils.rootAllocator().newChildAllocator("forebay", 0, Long.MAX_VALUE);
     }
 
+    /** A task that ends may close them while another thread of its own reads. */
     private static final class Rows implements Iterator<Row> {
         private final BufferAllocator allocator = allocator();
         private final ArrowStreamReader reader;
-        private final Function1<Object, Object> outer;
+        private final List<Function<InternalRow, Object>> outer;
+        private final Runnable end;
         private Iterator<InternalRow> batch = Collections.emptyIterator();
         private boolean isOver;
 
-        Rows(ArrowStream stream, StructType columns) {
+        Rows(ArrowStream stream, StructType columns, Runnable end) {
+            this.end = end;
             reader = new ArrowStreamReader(stream.ipc(), allocator);
-            outer = CatalystTypeConverters.createToScalaConverter(columns);
+            outer = IntStream.range(0, columns.length())
+                    .mapToObj(at -> Plain.outer(columns.fields()[at].dataType(), at)).toList();
         }
 
         @Override
-        public boolean hasNext() {
+        public synchronized boolean hasNext() {
             while (!isOver && !batch.hasNext()) {
                 fetch();
             }
@@ -152,24 +169,25 @@ final class ArrowRows {
         }
 
         @Override
-        public Row next() {
+        public synchronized Row next() {
             if (!hasNext()) {
                 throw new NoSuchElementException();
             }
-            return (Row) outer.apply(batch.next());
+            InternalRow row = batch.next();
+            return RowFactory.create(outer.stream().map(column -> column.apply(row)).toArray());
         }
 
-        void close() {
+        synchronized void close() {
             if (isOver) {
                 return;
             }
             isOver = true;
-            try {
+            try (allocator) {
                 reader.close();
             } catch (IOException error) {
                 throw new UncheckedIOException(error);
             } finally {
-                allocator.close();
+                end.run();
             }
         }
     }

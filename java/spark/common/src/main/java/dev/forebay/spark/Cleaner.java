@@ -26,6 +26,8 @@ final class Cleaner {
 
     /** Files that are being written begin so. Some file systems tell when that began, and not when it ended. */
     private static final String UNFINISHED = ".";
+    /** The newest snapshot may be of an attempt that nothing comes of: what stands before it is kept, too. */
+    private static final int KEPT_MIN = 2;
     private static final long UNFINISHED_GRACE_MILLISECONDS = 24L * 60 * 60 * 1000;
 
     private final RemoteFiles remote;
@@ -38,6 +40,8 @@ final class Cleaner {
     private final Map<String, Long> unnamed = new HashMap<>();
     private long versionMin = 1;
     private boolean hasDeleted = true;
+    /** When one of the files that no snapshot names may be old enough. */
+    private long due = Long.MAX_VALUE;
 
     Cleaner(Plan plan, Snapshots snapshots) {
         this.remote = plan.remote();
@@ -58,10 +62,11 @@ final class Cleaner {
     void clean(long versionMax, int kept, int deletedMax, long deletedMin) throws IOException {
         boolean isDue = deletedMin <= 0 || versionMax < 0 || versionMax - versionMin + 1 - kept >= deletedMin;
         if (isDue) {
-            deleteVersions(kept, deletedMax);
+            deleteVersions(Math.max(KEPT_MIN, kept), deletedMax);
         }
-        if (hasDeleted || !unnamed.isEmpty()) {
-            deleteFiles(clock.getAsLong());
+        long now = clock.getAsLong();
+        if (hasDeleted || now >= due) {
+            deleteFiles(now);
         }
     }
 
@@ -180,6 +185,7 @@ final class Cleaner {
             }
         }
         hasDeleted = false;
+        due = unnamed.entrySet().stream().mapToLong(file -> file.getValue() + grace(file.getKey())).min().orElse(Long.MAX_VALUE);
     }
 
     /** Adds the files of snapshots that were not seen yet. */
@@ -193,9 +199,11 @@ final class Cleaner {
     }
 
     private boolean isOld(FileStatus file, long since, long now) {
-        long grace = file.getPath().getName().startsWith(UNFINISHED)
-                ? Math.max(graceMilliseconds, UNFINISHED_GRACE_MILLISECONDS)
-                : graceMilliseconds;
+        long grace = grace(file.getPath().getName());
         return now - since >= grace && now - file.getModificationTime() >= grace;
+    }
+
+    private long grace(String file) {
+        return file.startsWith(UNFINISHED) ? Math.max(graceMilliseconds, UNFINISHED_GRACE_MILLISECONDS) : graceMilliseconds;
     }
 }

@@ -1,6 +1,7 @@
 package dev.forebay.spark;
 
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Comparator;
@@ -25,8 +26,8 @@ final class Directories {
             for (Path path : deepestFirst) {
                 Files.deleteIfExists(path);
             }
-        } catch (IOException error) {
-            LOG.warn("The local directory {} of a state store could not be removed", directory, error);
+        } catch (IOException | UncheckedIOException error) {
+            LOG.warn("The local directory {} could not be removed", directory, error);
         }
     }
 }

@@ -15,6 +15,7 @@ import org.apache.spark.sql.Encoders;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.functions;
 import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.StringType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
@@ -40,10 +41,11 @@ public final class GroupBy {
     /**
      * The same.
      *
-     * @param memory for each task, outside of the JVM's heap, such as {@code 512M}; a task whose groups need more writes them
-     *     to its folder for temporary files
+     * @param memory for each group-by of a task, outside of the JVM's heap, such as {@code 512M}; groups that need more are
+     *     written to the folder for temporary files
      * @param partitions how many tasks the second stage has; 0 lets Spark decide
      * @throws ForebayException.InvalidArgument for columns and functions that do not fit
+     * @throws IllegalArgumentException for a column of a collation that is not binary, and for fewer than 0 partitions
      * @throws UnsupportedOperationException for a stream, each batch of which it would group by itself
      */
     public static Dataset<Row> groupBy(
@@ -53,20 +55,23 @@ public final class GroupBy {
                     "a stream is not grouped by GroupBy, which would group each batch by itself: use Dataset.groupBy with the "
                             + "state store ForebayStateStoreProvider");
         }
+        if (partitions < 0) {
+            throw new IllegalArgumentException("partitions is " + partitions + "; give a number, or 0 to let Spark decide");
+        }
         Set<String> needed = new HashSet<>(key);
         aggs.values().forEach(function -> needed.addAll(Functions.columns(function)));
         StructType used = used(rows.schema(), needed);
         GroupStage stage = new GroupStage(key.toArray(String[]::new), new LinkedHashMap<>(aggs), used, memory);
         // Between the stages columns are called by their places, whatever they are called.
         Dataset<Row> read = rows.select(
-                needed.isEmpty() ? new Column[] {functions.lit(false).as(GroupStage.place(0))} : named(used));
+                needed.isEmpty() ? new Column[] {functions.lit(false).as(GroupStage.place(0))} : plain(used));
         StructType states = stage.states();
         StructType answers = stage.answers();
-        Dataset<Row> made = read.mapPartitions(stage.ofRows(states), Encoders.row(states));
+        Dataset<Row> made = read.mapPartitions(stage.ofRows(states), Encoders.row(Plain.of(states)));
         Column[] by = IntStream.range(0, key.size()).mapToObj(at -> functions.col(GroupStage.place(at))).toArray(Column[]::new);
         Dataset<Row> together = by.length == 0 ? made.repartition(1)
                 : partitions > 0 ? made.repartition(partitions, by) : made.repartition(by);
-        return together.mapPartitions(stage.ofStates(answers), Encoders.row(answers));
+        return together.mapPartitions(stage.ofStates(answers), Encoders.row(Plain.of(answers))).select(named(answers));
     }
 
     /** The columns that are needed, in their order; where none is, one of no meaning, by which rows are counted. */
@@ -77,17 +82,37 @@ public final class GroupBy {
         List<StructField> fields = new ArrayList<>();
         for (StructField field : whole.fields()) {
             if (needed.contains(field.name())) {
+                checkBinary(field);
                 fields.add(field);
             }
         }
         return new StructType(fields.toArray(StructField[]::new));
     }
 
-    private static Column[] named(StructType used) {
+    /** Texts are grouped by their bytes. */
+    private static void checkBinary(StructField field) {
+        if (field.dataType() instanceof StringType text && !text.isUTF8BinaryCollation()) {
+            throw new IllegalArgumentException("column `" + field.name() + "` has the collation " + text.collationName()
+                    + ", by which GroupBy does not compare: give it the collation UTF8_BINARY, or group a normal form of it");
+        }
+    }
+
+    private static Column[] plain(StructType used) {
         Column[] columns = new Column[used.length()];
         for (int at = 0; at < columns.length; at++) {
             StructField field = used.fields()[at];
-            columns[at] = functions.col('`' + field.name().replace("`", "``") + '`').as(GroupStage.place(at));
+            Column column = functions.col('`' + field.name().replace("`", "``") + '`');
+            columns[at] = Plain.in(column, field.dataType()).as(GroupStage.place(at));
+        }
+        return columns;
+    }
+
+    private static Column[] named(StructType answers) {
+        Column[] columns = new Column[answers.length()];
+        for (int at = 0; at < columns.length; at++) {
+            StructField field = answers.fields()[at];
+            Column column = functions.col(GroupStage.place(at));
+            columns[at] = Plain.out(column, field.dataType()).as(field.name(), field.metadata());
         }
         return columns;
     }

@@ -23,6 +23,7 @@ import org.apache.spark.sql.util.ArrowUtils;
 /** What both stages of a group-by know: key and functions, the columns of rows, and how much memory a task has. */
 final class GroupStage implements Serializable {
     private static final long serialVersionUID = 1;
+    static final String FOLDER = "forebay-groups-";
 
     private final String[] keys;
     private final LinkedHashMap<String, String> aggs;
@@ -70,7 +71,7 @@ final class GroupStage implements Serializable {
     }
 
     private Schema schema(Function<Aggregator, ArrowStream> shown) {
-        try (Aggregator none = groups(new AggregatorOptions().set("memory", "16M"))) {
+        try (Aggregator none = groups(new AggregatorOptions().set("memory", memory))) {
             return ArrowRows.schema(shown.apply(none));
         }
     }
@@ -107,18 +108,22 @@ final class GroupStage implements Serializable {
             Function<Aggregator, ArrowStream> shown,
             StructType columns) {
         Path spill = folder();
+        ArrowRows.atEnd(() -> Directories.remove(spill));
         Aggregator groups = groups(new AggregatorOptions().set("memory", memory).set("spill", spill.toString()));
-        ArrowRows.atEnd(() -> {
+        // One task may have many partitions, one after the other.
+        Runnable end = () -> {
             groups.close();
             Directories.remove(spill);
-        });
+        };
+        ArrowRows.atEnd(end);
         ArrowRows.each(input, given, schema, batch -> add.apply(groups, ArrowStream.ofIpc(batch)));
-        return ArrowRows.read(shown.apply(groups), columns);
+        return ArrowRows.read(shown.apply(groups), columns, end);
     }
 
+    /** Its name tells the process, whose end may have left it. */
     private static Path folder() {
         try {
-            return Files.createTempDirectory("forebay-groups-");
+            return Files.createTempDirectory(FOLDER + ProcessHandle.current().pid() + "-");
         } catch (IOException error) {
             throw new UncheckedIOException(error);
         }

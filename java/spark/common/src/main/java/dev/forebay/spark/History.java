@@ -1,5 +1,7 @@
 package dev.forebay.spark;
 
+import java.io.InputStream;
+import java.io.OutputStream;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.Iterator;
@@ -10,9 +12,13 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.apache.spark.sql.errors.QueryExecutionErrors;
 import org.apache.spark.sql.execution.streaming.state.LineageItem;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /** Reads where checkpoints are how a version can be made: of which snapshot, and of which changelogs. */
 final class History {
+    private static final Logger LOG = LoggerFactory.getLogger(History.class);
+
     private final RemoteFiles remote;
     private final Naming naming;
 
@@ -57,7 +63,7 @@ final class History {
         List<Long> newestFirst = there.stream().map(Naming.Version::number)
                 .filter(begin -> begin > 0 && begin <= number).distinct().sorted(Comparator.reverseOrder()).toList();
         Stream<Way> found = newestFirst.stream()
-                .flatMap(begin -> snapshot(begin, number).filter(there::contains).stream())
+                .flatMap(begin -> snapshot(begin, number, there).filter(there::contains).stream())
                 .map(snapshot -> new Way(Optional.of(snapshot), plain(snapshot.number(), number), List.of()));
         Way whole = new Way(Optional.empty(), plain(0, number), List.of());
         return Stream.concat(found, Stream.of(whole)).iterator();
@@ -65,12 +71,32 @@ final class History {
 
     /**
      * The snapshot of a version without an id from which another one goes on. Others of its number are of attempts that
-     * nothing came of.
+     * nothing came of. Where the changelog that tells is damaged or gone, it is the only one that is there.
      */
-    Optional<Naming.Version> snapshot(long number, long last) {
-        Optional<String> made =
-                number < last ? attempt(number + 1).map(Attempt::base) : attempt(number).map(Attempt::id);
-        return made.map(id -> new Naming.Version(number, Optional.of(id)));
+    private Optional<Naming.Version> snapshot(long number, long last, Set<Naming.Version> there) {
+        boolean isLast = number == last;
+        long told = isLast ? number : number + 1;
+        try {
+            return attempt(told).map(made -> new Naming.Version(number, Optional.of(isLast ? made.id() : made.base())));
+        } catch (Throwable error) {
+            List<Naming.Version> all = there.stream().filter(version -> version.number() == number).toList();
+            if (all.size() != 1 || !isLost(told)) {
+                throw error;
+            }
+            LOG.warn("The changelog of version {} in {} is damaged or gone; the only snapshot of version {} is taken", told,
+                    naming.root(), number, error);
+            return Optional.of(all.get(0));
+        }
+    }
+
+    /** Whether a changelog is gone, or has bytes that tell nothing: not whether the way to it is cut off for a while. */
+    private boolean isLost(long number) {
+        try (InputStream in = remote.open(naming.changelog(new Naming.Version(number, Optional.empty())))) {
+            in.transferTo(OutputStream.nullOutputStream());
+            return true;
+        } catch (Exception error) {
+            return Opener.isDamage(error);
+        }
     }
 
     /** From the very snapshot of a version to another version. */
@@ -80,7 +106,7 @@ final class History {
             return new Way(Optional.of(snapshot), items.stream().map(Lineage::version).toList(), items);
         }
         Naming.Version named =
-                snapshot.id().isPresent() ? snapshot : snapshot(snapshot.number(), last.number()).orElse(snapshot);
+                snapshot.id().isPresent() ? snapshot : snapshot(snapshot.number(), last.number(), snapshots()).orElse(snapshot);
         return new Way(Optional.of(named), plain(snapshot.number(), last.number()), List.of());
     }
 

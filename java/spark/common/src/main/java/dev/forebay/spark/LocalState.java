@@ -69,6 +69,16 @@ final class LocalState {
         throw Raise.it(first.getCause());
     }
 
+    /** Closes it, and leaves nothing that the next one would take over. */
+    void forget() {
+        close();
+        if (directory != null) {
+            Directories.remove(directory);
+            directory = null;
+        }
+        incarnation = new Incarnation();
+    }
+
     private void take(Opener.Opened opened) {
         Path earlier = directory;
         database = opened.database();

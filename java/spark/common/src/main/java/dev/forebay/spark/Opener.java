@@ -58,11 +58,20 @@ final class Opener {
             String attempt = replay(database, way);
             return new Opened(database, directory, incarnation, attempt);
         } catch (Throwable error) {
+            close(database, error);
+            Directories.remove(directory);
+            throw error;
+        }
+    }
+
+    /** Closes what an error has left. */
+    private static void close(StateDatabase database, Throwable error) {
+        try {
             if (database != null) {
                 database.close();
             }
-            Directories.remove(directory);
-            throw error;
+        } catch (RuntimeException second) {
+            error.addSuppressed(second);
         }
     }
 
@@ -81,9 +90,7 @@ final class Opener {
             database.restore(manifest.families(), manifest.idMax(), manifest.keys(), manifest.internalKeys());
             return database;
         } catch (Throwable error) {
-            if (database != null) {
-                database.close();
-            }
+            close(database, error);
             if (isDamage(error)) {
                 throw new Unusable(error);
             }
@@ -91,8 +98,8 @@ final class Opener {
         }
     }
 
-    /** Whether the snapshot is to blame, and not the way to it, which may be free again soon. */
-    private static boolean isDamage(Throwable error) {
+    /** Whether a file is to blame, and not the way to it, which may be free again soon. */
+    static boolean isDamage(Throwable error) {
         for (Throwable at = error; at != null; at = at.getCause()) {
             if (at instanceof Manifest.Damaged || at instanceof FileNotFoundException || at instanceof ChecksumException
                     || at instanceof ForebayException.Corruption) {

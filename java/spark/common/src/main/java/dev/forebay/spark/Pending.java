@@ -15,10 +15,6 @@ import java.util.Map;
  */
 final class Pending {
     private static final int ENTRY_BYTES = 96;
-    /** Keys that are looked up at a time: at first, at most, and as many as bring so many bytes of values. */
-    private static final int LOOKED_UP_MIN = 16;
-    private static final int LOOKED_UP_MAX = 4096;
-    private static final long LOOKED_UP_BYTES = 4 << 20;
 
     private enum Write {
         /** The key was read. */
@@ -173,18 +169,9 @@ final class Pending {
                 unknown.add(entry);
             }
         });
-        // Values come along: no more at a time than there is room for.
-        int count = LOOKED_UP_MIN;
-        for (int from = 0, to; from < keys.size(); from = to) {
-            to = Math.min(keys.size(), from + count);
-            List<byte[]> values = family.table.getMany(keys.subList(from, to));
-            long bytes = 1;
-            for (int place = 0; place < values.size(); place++) {
-                byte[] value = values.get(place);
-                unknown.get(from + place).existed = value != null;
-                bytes += value == null ? 0 : value.length;
-            }
-            count = (int) Math.max(1, Math.min(LOOKED_UP_MAX, LOOKED_UP_BYTES * (to - from) / bytes));
+        boolean[] areThere = family.table.containsMany(keys);
+        for (int place = 0; place < areThere.length; place++) {
+            unknown.get(place).existed = areThere[place];
         }
         long growth = 0;
         for (Entry entry : entries.values()) {

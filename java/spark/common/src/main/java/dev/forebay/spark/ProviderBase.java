@@ -130,18 +130,15 @@ abstract class ProviderBase {
         return id;
     }
 
-    /** A store of this version of Spark. */
-    abstract StoreBase makeStore(long version, long stamp, Access access);
-
     /** Loads a version for a task, which waits until no other one has the store. */
-    final StoreBase open(long version, Option<String> uniqueId, Access access, boolean isEmpty) {
+    final ForebayStateStore open(long version, Option<String> uniqueId, Access access, boolean isEmpty) {
         return loading(() -> {
             if (version < 0) {
                 throw Raise.it(QueryExecutionErrors.unexpectedStateStoreVersion(version));
             }
             return stamped(stamp -> {
                 load(version, uniqueId, access, isEmpty);
-                return makeStore(version, stamp, access);
+                return new ForebayStateStore(this, version, stamp, access);
             });
         });
     }
@@ -156,19 +153,19 @@ abstract class ProviderBase {
     }
 
     /** The store that a task reads becomes the one that it writes. */
-    final StateStore upgrade(StoreBase store, long version, Option<String> uniqueId) {
+    final StateStore upgrade(ForebayStateStore store, long version, Option<String> uniqueId) {
         return loading(() -> {
             if (version != store.version() || !id.equals(store.id())) {
                 throw new IllegalArgumentException("a store of version " + store.version() + " of " + store.id()
                         + " cannot go on as version " + version + " of " + id);
             }
             store.upgrade(() -> load(version, uniqueId, Access.WRITE, false));
-            return (StateStore) store;
+            return store;
         });
     }
 
     /** The state of a snapshot, and of changelogs up to another version, for Spark's state data source. */
-    final StoreBase replay(long first, long last, Option<String> firstId, Option<String> lastId, Access access) {
+    final ForebayStateStore replay(long first, long last, Option<String> firstId, Option<String> lastId, Access access) {
         return loading(() -> {
             if (first < 1) {
                 throw Raise.it(QueryExecutionErrors.unexpectedStateStoreVersion(first));
@@ -178,7 +175,7 @@ abstract class ProviderBase {
             }
             return stamped(stamp -> {
                 state.loadFrom(version(first, firstId), version(last, lastId));
-                return makeStore(last, stamp, access);
+                return new ForebayStateStore(this, last, stamp, access);
             });
         });
     }
@@ -204,10 +201,10 @@ abstract class ProviderBase {
     }
 
     private interface Stamped {
-        StoreBase with(long stamp) throws Exception;
+        ForebayStateStore with(long stamp) throws Exception;
     }
 
-    private StoreBase stamped(Stamped work) throws Exception {
+    private ForebayStateStore stamped(Stamped work) throws Exception {
         long stamp = stamps.acquire();
         try {
             return work.with(stamp);

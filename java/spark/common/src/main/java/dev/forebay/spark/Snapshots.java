@@ -72,7 +72,10 @@ final class Snapshots {
         Manifest manifest = new Manifest(local.keys(), local.internalKeys(), local.idMax(), local.families(),
                 local.incarnation().base().map(Naming.Version::toString).orElse(""), transfer.shared, transfer.inline);
         remote.makeDirectories(naming.root());
-        transfer.bytesCopied += write(naming.snapshot(local.version()), manifest::write);
+        // Nor may a crash leave a manifest that nobody has looked behind.
+        if (isWhole(manifest)) {
+            transfer.bytesCopied += write(naming.snapshot(local.version()), manifest::write);
+        }
         long milliseconds = TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - begin);
         return new Sent(new Upload(local.version(), before.bytesCopied() + transfer.bytesCopied,
                 before.filesCopied() + transfer.filesCopied + 1, transfer.filesReused, before.milliseconds() + milliseconds),

@@ -51,29 +51,36 @@ final class Uploads {
         waiting.add(local);
     }
 
-    /** A history is given up: of what is behind a version nothing is uploaded from here on. */
-    synchronized void giveUp(long version) {
+    /**
+     * A history is given up: nothing behind a version is uploaded any more, but for what is under way. No changelog of the
+     * next history says that it is of that.
+     */
+    void giveUp(long version) {
         discard(local -> local.version().number() > version);
     }
 
     private void discard(Predicate<LocalSnapshot> isUnwanted) {
-        waiting.removeIf(local -> {
-            boolean isGone = isUnwanted.test(local);
-            if (isGone) {
+        for (LocalSnapshot local : waiting) {
+            if (isUnwanted.test(local) && waiting.remove(local)) {
                 local.remove();
             }
-            return isGone;
-        });
+        }
     }
 
     /** Uploads the snapshot that waits, and deletes versions that are too old. */
     synchronized void maintain(long versionMax) throws IOException {
         LocalSnapshot newest = waiting.poll();
         if (newest != null) {
+            boolean isDone = false;
             try {
                 upload(newest);
+                isDone = true;
             } finally {
-                newest.remove();
+                if (isDone || !waiting.isEmpty()) {
+                    newest.remove();
+                } else {
+                    waiting.add(newest);
+                }
             }
         }
         cleaner.clean(versionMax, retention.versions(), retention.deletedMax(), retention.deletedMin());

@@ -21,6 +21,8 @@ import org.slf4j.LoggerFactory;
 final class VersionedState {
     private static final Logger LOG = LoggerFactory.getLogger(VersionedState.class);
     private static final long NOTHING = -1;
+    /** Once so many tasks gave up without a commit, a file that is here may be damaged: all are fetched anew. */
+    private static final int GIVEN_UP_MAX = 2;
 
     private final Plan plan;
     private final History history;
@@ -36,11 +38,13 @@ final class VersionedState {
     private Optional<String> loadedId = Optional.empty();
     /** Who made what is loaded. */
     private String attempt = Attempt.UNKNOWN;
-    /** Whether it was looked, since the last commit, that what is loaded is what others find. */
+    /** Whether this task has looked that what is loaded is what others find. */
     private boolean isConfirmed;
     private long lastSnapshot;
     private boolean isSnapshotForced;
     private boolean isChangelogLeftOut;
+    /** How often, since the last commit. */
+    private int givenUp;
     private volatile long versionMax = NOTHING;
 
     VersionedState(Plan plan, LongConsumer uploaded) {
@@ -106,6 +110,9 @@ final class VersionedState {
         if (!plan.shape().hasIds() && version < versionMax) {
             // None of its snapshots may come after those of the next history.
             uploads.giveUp(version);
+        }
+        if (givenUp >= GIVEN_UP_MAX) {
+            local.forget();
         }
         Iterator<History.Way> ways;
         if (version == 0) {
@@ -244,6 +251,7 @@ final class VersionedState {
         loadedId = id;
         attempt = next.id();
         isConfirmed = false;
+        givenUp = 0;
         versionMax = Math.max(versionMax, loaded);
         return committed;
     }
@@ -258,6 +266,7 @@ final class VersionedState {
 
     /** Forgets what is loaded: after an error, or as the task gives up. */
     void giveUp() {
+        givenUp += 1;
         loaded = NOTHING;
         loadedId = Optional.empty();
         isChangelogLeftOut = false;
@@ -265,9 +274,14 @@ final class VersionedState {
         next.drop();
     }
 
-    /** Closes the database of what was given up; its files stay, for the next one. */
-    void closeDatabase() {
-        local.close();
+    /** No task has the store any more. What was given up is closed; its files stay, for the next one. */
+    void endTask() {
+        if (loaded == NOTHING) {
+            local.close();
+        } else {
+            isConfirmed = false;
+            database().forgetReads();
+        }
     }
 
     /** Uploads the newest snapshot that waits, and deletes versions that are too old. */

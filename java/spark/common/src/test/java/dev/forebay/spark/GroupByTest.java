@@ -12,6 +12,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import dev.forebay.ForebayException;
 import dev.forebay.Functions;
+import java.io.File;
 import java.math.BigDecimal;
 import java.sql.Date;
 import java.sql.Timestamp;
@@ -23,7 +24,10 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
+import org.apache.spark.api.java.function.MapFunction;
+import org.apache.spark.api.java.function.ReduceFunction;
 import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.Encoders;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.RowFactory;
 import org.apache.spark.sql.SparkSession;
@@ -32,6 +36,7 @@ import org.apache.spark.sql.types.StructType;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.function.Executable;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
@@ -73,9 +78,9 @@ class GroupByTest {
             rows.add(RowFactory.create(
                     List.of(1L),
                     some(random, random.nextBoolean() ? "much" : "word " + random.nextInt(30)),
-                    some(random, new Timestamp(1_743_296_400_000L + 1_800_000L * random.nextInt(4) - 1)),
+                    some(random, moment(random)),
                     some(random, LocalDateTime.of(2025, 3, 30, 2, 30, random.nextInt(2), 1000)),
-                    some(random, new Date(86_400_000L * (random.nextInt(3) - 1))),
+                    some(random, day(random)),
                     some(random, BigDecimal.valueOf(random.nextInt(4000) - 2000, 3)),
                     some(random, weight(random)),
                     some(random, new byte[] {(byte) random.nextInt(3), 0, -1}),
@@ -88,6 +93,17 @@ class GroupByTest {
 
     private static <T> T some(Random random, T value) {
         return random.nextInt(10) == 0 ? null : value;
+    }
+
+    /** By a change of the clock of 2025, and where calendars differ. */
+    private static Timestamp moment(Random random) {
+        return random.nextBoolean()
+                ? new Timestamp(1_743_296_400_000L + 1_800_000L * random.nextInt(4) - 1)
+                : new Timestamp(-12_219_292_800_000L + 3_600_000L * (random.nextInt(5) - 2));
+    }
+
+    private static Date day(Random random) {
+        return new Date(86_400_000L * (random.nextInt(3) - 1 - (random.nextBoolean() ? 141_427 : 0)));
     }
 
     private static double weight(Random random) {
@@ -173,7 +189,7 @@ class GroupByTest {
         assertEquals(List.of("3000 | "), shown(counted));
         assertEquals(List.of(), shown(GroupBy.groupBy(rows.where("false"), List.of("word"), aggs())));
         assertEquals(List.of(), shown(GroupBy.groupBy(rows.where("false"), List.of(), Map.of("n", "count"))));
-        assertEquals(4, GroupBy.groupBy(rows, List.of("day"), Map.of("n", "count")).where("n > 1").count());
+        assertEquals(7, GroupBy.groupBy(rows, List.of("day"), Map.of("n", "count")).where("n > 1").count());
     }
 
     /** Half of all rows have one key, and there are more groups than a task has memory for. */
@@ -188,6 +204,80 @@ class GroupByTest {
         assertEquals(299_998L, ours.where("k = 'the one'").first().getLong(1));
     }
 
+    /** Days that one of both calendars has not, and times before there were zones. */
+    @Test
+    void keysThatExternalRowsCannotHaveStayAsTheyAre() {
+        Dataset<Row> rows = spark.range(0, 4000, 1, 4).selectExpr(
+                "date_add(date'1582-09-30', cast(id % 40 as int)) day",
+                "timestamp_seconds(-12219292800 + id % 20 * 3601) at",
+                "timestamp_ntz'1582-10-10 00:00:00' + make_interval(0, 0, 0, cast(id % 3 as int)) wall");
+        for (List<String> key : List.of(List.of("day"), List.of("at", "wall"))) {
+            List<String> theirs = texts(rows.groupBy(key.get(0), key.subList(1, key.size()).toArray(String[]::new)).count());
+            List<String> ours = texts(GroupBy.groupBy(rows, key, Map.of("count", "count")));
+            assertEquals(theirs, ours);
+            assertTrue(ours.size() >= 40, ours.toString());
+        }
+    }
+
+    /** As Spark itself shows them. */
+    private static List<String> texts(Dataset<Row> frame) {
+        return shown(frame.selectExpr(
+                java.util.Arrays.stream(frame.columns()).map(name -> "cast(" + name + " as string)").toArray(String[]::new)));
+    }
+
+    /** A task of several partitions has the groups of one at a time, and leaves no folder behind. */
+    @Test
+    void groupsEndWithTheirRows() {
+        Dataset<Row> rows = spark.range(0, 5000, 1, 5).selectExpr("id % 1000 k");
+        Dataset<Long> folders = GroupBy.groupBy(rows, List.of("k"), Map.of("n", "count"), "64M", 6).coalesce(1)
+                .map((MapFunction<Row, Long>) row -> folders(), Encoders.LONG());
+        assertEquals(1, folders.reduce((ReduceFunction<Long>) Math::max));
+        assertEquals(0, folders());
+        // Nor does one that fails.
+        assertThrows(Exception.class, () -> GroupBy.groupBy(rows.selectExpr("concat('w', k) k"), List.of(), Map.of("x", "sum:k"))
+                .collectAsList());
+        assertEquals(0, folders());
+    }
+
+    private static long folders() {
+        String[] names = new File(System.getProperty("java.io.tmpdir")).list();
+        return java.util.Arrays.stream(names)
+                .filter(name -> name.startsWith(GroupStage.FOLDER + ProcessHandle.current().pid() + "-")).count();
+    }
+
+    @Test
+    void batchesEndWhereTheyAreLong() {
+        StructType columns = new StructType().add("n", DataTypes.LongType).add("text", DataTypes.StringType);
+        byte[] text = new byte[300_000];
+        List<Row> rows = Collections.nCopies(50, RowFactory.create(1L, text));
+        List<Integer> lengths = new ArrayList<>();
+        ArrowRows.each(rows.iterator(), columns, ArrowRows.schema(columns), batch -> lengths.add(batch.length));
+        assertEquals(4, lengths.size(), lengths.toString());
+        assertTrue(lengths.stream().allMatch(length -> length < (4 << 20) + 400_000), lengths.toString());
+    }
+
+    @Test
+    void textsAreGroupedByTheirBytesOrNotAtAll() {
+        Dataset<Row> rows = spark.range(10).selectExpr(
+                "collate(cast(id as string), 'UTF8_LCASE') folded", "cast(if(id = 7, X'61ff', X'61fe') as string) broken");
+        Map<String, String> counted = Map.of("n", "count");
+        String told = assertThrows(IllegalArgumentException.class,
+                () -> GroupBy.groupBy(rows, List.of("folded"), counted)).getMessage();
+        assertTrue(told.contains("`folded`") && told.contains("UTF8_LCASE"), told);
+        told = failure(() -> GroupBy.groupBy(rows, List.of("broken"), counted).collectAsList());
+        assertTrue(told.contains("UTF-8") || told.contains("UTF8"), told);
+        assertEquals(2, GroupBy.groupBy(rows.selectExpr("cast(broken as binary) b"), List.of("b"), counted).count());
+    }
+
+    /** The texts of an error and of its causes. */
+    private static String failure(Executable call) {
+        StringBuilder text = new StringBuilder();
+        for (Throwable at = assertThrows(Exception.class, call); at != null; at = at.getCause()) {
+            text.append(at).append('\n');
+        }
+        return text.toString();
+    }
+
     @Test
     void whatDoesNotFitIsToldAtOnceAndOnlyThat() {
         Dataset<Row> rows = rows(new Random(4), 10);
@@ -199,9 +289,15 @@ class GroupByTest {
         assertThrows(invalid, () -> GroupBy.groupBy(rows, List.of("word"), Map.of()));
         told = assertThrows(invalid, () -> GroupBy.groupBy(rows, List.of("list"), Map.of("n", "count")));
         assertTrue(told.getMessage().contains("list"), told.getMessage());
+        told = assertThrows(invalid, () -> GroupBy.groupBy(rows, List.of("word"), aggs(), "512 apples", 0));
+        assertTrue(told.getMessage().contains("apples"), told.getMessage());
+        assertThrows(IllegalArgumentException.class, () -> GroupBy.groupBy(rows, List.of("word"), aggs(), "64M", -1));
+        Dataset<Row> stream = spark.readStream().format("rate").load();
+        String streaming = assertThrows(UnsupportedOperationException.class,
+                () -> GroupBy.groupBy(stream, List.of("value"), Map.of("n", "count"))).getMessage();
+        assertTrue(streaming.contains("ForebayStateStoreProvider"), streaming);
         // A function that does not take a value fails the task, with the engine's text.
-        Exception failed = assertThrows(Exception.class,
-                () -> GroupBy.groupBy(rows, List.of(), Map.of("x", "sum:word")).collectAsList());
-        assertTrue(failed.toString().contains("word") || failed.getCause().toString().contains("word"), failed.toString());
+        String failed = failure(() -> GroupBy.groupBy(rows, List.of(), Map.of("x", "sum:word")).collectAsList());
+        assertTrue(failed.contains("sum:word"), failed);
     }
 }

@@ -4,12 +4,25 @@ import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNotSame;
 import static org.junit.jupiter.api.Assertions.assertSame;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import com.sun.management.ThreadMXBean;
+import dev.forebay.Database;
+import dev.forebay.Options;
+import dev.forebay.Table;
+import java.lang.management.ManagementFactory;
+import java.nio.file.Path;
 import java.util.Arrays;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 
 /** What waits to be written is what was given, and what was given stays as it was. */
 class PendingTest {
+    private static final int LONG_BYTES = 200_000;
+
+    @TempDir
+    Path dir;
+
     private static final byte[] KEY = Executor.bytes("key");
 
     private final Pending pending = new Pending(null);
@@ -63,5 +76,32 @@ class PendingTest {
         assertEquals(one - 90, pending.bytes());
         pending.delete(KEY);
         assertEquals(one - 100, pending.bytes());
+    }
+
+    /** Keys that are not there come first, as a jump to many at a time would bring all long values at once. */
+    @Test
+    void countingKeysBringsNoValues() {
+        try (Database database = Database.open(dir.resolve("db"), new Options().set("log", "false"))) {
+            Table table = database.table("family");
+            Family family = new Family(new Family.Shape("f", (short) 0, false, Family.Order.HASH, Family.Values.ONE), table);
+            Pending counted = new Pending(family);
+            for (int key = 0; key < 400; key++) {
+                byte[] name = Executor.bytes("key-" + key);
+                if (key % 2 == 0) {
+                    table.put(name, new byte[LONG_BYTES]);
+                }
+                if (key % 5 == 0) {
+                    counted.delete(name);
+                } else {
+                    counted.put(name, name);
+                }
+            }
+            ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
+            long before = threads.getCurrentThreadAllocatedBytes();
+            assertEquals(160 - 40, counted.growth());
+            long taken = threads.getCurrentThreadAllocatedBytes() - before;
+            assertTrue(taken < LONG_BYTES, taken + " bytes came to the heap");
+            assertEquals(160 - 40, counted.growth(), "what was looked up is known");
+        }
     }
 }

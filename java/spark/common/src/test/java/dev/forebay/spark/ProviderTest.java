@@ -74,12 +74,12 @@ class ProviderTest {
         return UnsafeProjection.create(SCHEMA).apply(new GenericInternalRow(new Object[] {number})).copy();
     }
 
-    private static StoreBase write(ForebayStateStoreProvider provider, long version) {
+    private static ForebayStateStore write(ForebayStateStoreProvider provider, long version) {
         return provider.open(version, Option.empty(), Access.WRITE, false);
     }
 
     private static long batch(ForebayStateStoreProvider provider, long version, long key) {
-        StoreBase store = write(provider, version);
+        ForebayStateStore store = write(provider, version);
         store.put(row(key), row(version), "default");
         return store.commit();
     }
@@ -98,7 +98,7 @@ class ProviderTest {
     void aCommittedVersionIsReadByOthers() {
         ForebayStateStoreProvider first = provider();
         assertEquals(1, batch(first, 0, 7));
-        StoreBase read = provider().open(1, Option.empty(), Access.READ, false);
+        ForebayStateStore read = provider().open(1, Option.empty(), Access.READ, false);
         assertEquals(row(0), read.get(row(7), "default"));
         assertNull(read.get(row(8), "default"));
         read.release();
@@ -117,7 +117,7 @@ class ProviderTest {
     @Test
     void oneTaskAtATimeHasTheStore() {
         ForebayStateStoreProvider provider = provider();
-        StoreBase store = write(provider, 0);
+        ForebayStateStore store = write(provider, 0);
         Throwable error = assertThrows(CompletionException.class,
                 () -> CompletableFuture.runAsync(() -> write(provider, 0)).join()).getCause();
         assertTrue(condition(error).contains("UNRELEASED_THREAD_ERROR"), condition(error));
@@ -128,7 +128,7 @@ class ProviderTest {
     @Test
     void aTaskThatWaitsGetsTheStoreOnceItIsFree() {
         ForebayStateStoreProvider provider = provider(STATE + "forebay.lockAcquireTimeoutMs", "60000");
-        StoreBase store = write(provider, 0);
+        ForebayStateStore store = write(provider, 0);
         CompletableFuture<Long> other = CompletableFuture.supplyAsync(() -> batch(provider, 1, 2));
         store.put(row(1), row(1), "default");
         assertEquals(1, store.commit());
@@ -138,20 +138,20 @@ class ProviderTest {
     @Test
     void whatIsCommittedOrGivenUpIsNotUsedAgain() {
         ForebayStateStoreProvider provider = provider();
-        StoreBase committed = write(provider, 0);
+        ForebayStateStore committed = write(provider, 0);
         committed.put(row(1), row(1), "default");
         committed.commit();
         refused(() -> committed.put(row(2), row(2), "default"));
         refused(committed::commit);
         committed.abort();
         assertTrue(committed.hasCommitted());
-        StoreBase given = write(provider, 1);
+        ForebayStateStore given = write(provider, 1);
         given.put(row(3), row(3), "default");
         given.abort();
         assertNull(provider.state().database(), "it is closed, and waits for nobody");
         given.abort();
         refused(() -> given.get(row(1), "default"));
-        StoreBase after = write(provider, 1);
+        ForebayStateStore after = write(provider, 1);
         assertNull(after.get(row(3), "default"));
         assertEquals(row(1), after.get(row(1), "default"));
         after.abort();
@@ -160,9 +160,9 @@ class ProviderTest {
     @Test
     void aTaskWhoseStampIsOldChangesNothing() {
         ForebayStateStoreProvider provider = provider();
-        StoreBase old = write(provider, 0);
+        ForebayStateStore old = write(provider, 0);
         provider.stamps().release(old.stamp);
-        StoreBase now = write(provider, 0);
+        ForebayStateStore now = write(provider, 0);
         refused(() -> old.put(row(1), row(1), "default"));
         refused(old::commit);
         old.abort();
@@ -174,7 +174,7 @@ class ProviderTest {
     @Test
     void rowsStayAsTheyWereWhileTheStoreIsWritten() {
         ForebayStateStoreProvider provider = provider();
-        StoreBase store = write(provider, 0);
+        ForebayStateStore store = write(provider, 0);
         for (long key = 0; key < 1000; key++) {
             store.put(row(key), row(key), "default");
         }
@@ -194,7 +194,7 @@ class ProviderTest {
     @Test
     void keysAreCountedOnceHoweverOftenTheyAreWritten() {
         ForebayStateStoreProvider provider = provider();
-        StoreBase store = write(provider, 0);
+        ForebayStateStore store = write(provider, 0);
         for (long write = 0; write < 300; write++) {
             store.put(row(write % 100), row(write), "default");
         }
@@ -202,7 +202,7 @@ class ProviderTest {
         store.remove(row(1), "default");
         store.commit();
         assertEquals(99, store.metrics().numKeys());
-        StoreBase next = write(provider(), 1);
+        ForebayStateStore next = write(provider(), 1);
         next.remove(row(2), "default");
         next.put(row(2), row(2), "default");
         next.put(row(3), row(3), "default");
@@ -224,7 +224,7 @@ class ProviderTest {
         tasks.join();
         provider.doMaintenance();
         for (long version = 58; version <= 60; version++) {
-            StoreBase read = provider().open(version, Option.empty(), Access.READ, false);
+            ForebayStateStore read = provider().open(version, Option.empty(), Access.READ, false);
             assertEquals(row(version - 1), read.get(row((version - 1) % 7), "default"));
             read.release();
         }
@@ -270,7 +270,7 @@ class ProviderTest {
     void afterACommitThatFailedNothingIsWritten() {
         ForebayStateStoreProvider provider = provider();
         batch(provider, 0, 1);
-        StoreBase store = write(provider, 1);
+        ForebayStateStore store = write(provider, 1);
         store.put(row(2), row(2), "default");
         provider.state().database().close();
         assertTrue(condition(assertThrows(Throwable.class, store::commit)).contains("COMMIT"));
@@ -281,27 +281,46 @@ class ProviderTest {
         assertEquals(2, batch(provider, 1, 2), "the next task has the store");
     }
 
-    private static void makeFamily(StoreBase store, StructType values) {
+    @Test
+    void afterACommitWhoseChangelogFailedTheNextTaskBeginsWithTheVersionBefore() throws Exception {
+        ForebayStateStoreProvider provider = provider();
+        batch(provider, 0, 1);
+        ForebayStateStore store = write(provider, 1);
+        store.put(row(2), row(2), "default");
+        Path changelog = Path.of(provider.stateStoreId().storeCheckpointLocation().toUri()).resolve("2.changelog");
+        Path inTheWay = Files.createDirectories(changelog.resolve("folder"));
+        assertTrue(condition(assertThrows(Throwable.class, store::commit)).contains("COMMIT"));
+        refused(() -> store.put(row(3), row(3), "default"));
+        refused(store::commit);
+        Files.delete(inTheWay);
+        Files.delete(changelog);
+        ForebayStateStore next = write(provider, 1);
+        assertNull(next.get(row(2), "default"));
+        assertEquals(row(0), next.get(row(1), "default"));
+        assertEquals(2, next.commit());
+    }
+
+    private static void makeFamily(ForebayStateStore store, StructType values) {
         store.createColFamilyIfAbsent("family", SCHEMA, values, new NoPrefixKeyStateEncoderSpec(SCHEMA), false, false);
     }
 
     @Test
     void aFamilyThatIsRemovedIsThereUntilTheCommit() {
         ForebayStateStoreProvider provider = provider(true);
-        StoreBase store = write(provider, 0);
+        ForebayStateStore store = write(provider, 0);
         makeFamily(store, SCHEMA);
         store.put(row(1), row(1), "family");
         store.commit();
-        StoreBase given = write(provider, 1);
+        ForebayStateStore given = write(provider, 1);
         assertTrue(given.removeColFamilyIfExists("family"));
         given.abort();
-        StoreBase again = write(provider, 1);
+        ForebayStateStore again = write(provider, 1);
         assertEquals(row(1), again.get(row(1), "family"));
         assertTrue(again.removeColFamilyIfExists("family"));
         makeFamily(again, SCHEMA.add("m", DataTypes.LongType));
         assertNull(again.get(row(1), "family"));
         again.commit();
-        StoreBase last = write(provider(true), 2);
+        ForebayStateStore last = write(provider(true), 2);
         assertNull(last.get(row(1), "default"));
         last.abort();
     }
@@ -309,13 +328,13 @@ class ProviderTest {
     @Test
     void whatAReaderMadeIsNotOfTheVersion() {
         ForebayStateStoreProvider provider = provider(true);
-        StoreBase first = write(provider, 0);
+        ForebayStateStore first = write(provider, 0);
         first.put(row(1), row(1), "default");
         first.commit();
-        StoreBase read = provider.open(1, Option.empty(), Access.READ, false);
+        ForebayStateStore read = provider.open(1, Option.empty(), Access.READ, false);
         makeFamily(read, SCHEMA);
         read.release();
-        StoreBase next = provider.open(1, Option.empty(), Access.READ, false);
+        ForebayStateStore next = provider.open(1, Option.empty(), Access.READ, false);
         assertFalse(next.allColumnFamilyNames().contains("family"), next.allColumnFamilyNames().toString());
         next.release();
     }

@@ -19,23 +19,18 @@ public final class ForebayStateStoreProvider extends ProviderBase implements Sta
     public ForebayStateStoreProvider() {}
 
     @Override
-    StoreBase makeStore(long version, long stamp, Access access) {
-        return new ForebayStateStore(this, version, stamp, access);
-    }
-
-    @Override
     public StateStore getStore(long version, Option<String> uniqueId) {
-        return (StateStore) open(version, uniqueId, Access.WRITE, false);
+        return open(version, uniqueId, Access.WRITE, false);
     }
 
     @Override
     public ReadStateStore getReadStore(long version, Option<String> uniqueId) {
-        return (StateStore) open(version, uniqueId, Access.READ, false);
+        return open(version, uniqueId, Access.READ, false);
     }
 
     @Override
     public StateStore replayStateFromSnapshot(long first, long last) {
-        return (StateStore) replay(first, last, Option.empty(), Option.empty(), Access.READ);
+        return replay(first, last, Option.empty(), Option.empty(), Access.READ);
     }
 
     @Override

@@ -21,18 +21,13 @@ public final class ForebayStateStoreProvider extends ProviderBase implements Sta
     public ForebayStateStoreProvider() {}
 
     @Override
-    StoreBase makeStore(long version, long stamp, Access access) {
-        return new ForebayStateStore(this, version, stamp, access);
-    }
-
-    @Override
     public StateStore getStore(long version, Option<String> uniqueId) {
-        return (StateStore) open(version, uniqueId, Access.WRITE, false);
+        return open(version, uniqueId, Access.WRITE, false);
     }
 
     @Override
     public ReadStateStore getReadStore(long version, Option<String> uniqueId) {
-        return (StateStore) open(version, uniqueId, Access.READ, false);
+        return open(version, uniqueId, Access.READ, false);
     }
 
     @Override
@@ -43,7 +38,7 @@ public final class ForebayStateStoreProvider extends ProviderBase implements Sta
     @Override
     public StateStore replayStateFromSnapshot(
             long first, long last, boolean isReadOnly, Option<String> firstId, Option<String> lastId) {
-        return (StateStore) replay(first, last, firstId, lastId, isReadOnly ? Access.READ : Access.WRITE);
+        return replay(first, last, firstId, lastId, isReadOnly ? Access.READ : Access.WRITE);
     }
 
     @Override

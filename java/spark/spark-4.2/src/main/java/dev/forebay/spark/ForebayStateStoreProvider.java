@@ -21,22 +21,17 @@ public final class ForebayStateStoreProvider extends ProviderBase implements Sta
     public ForebayStateStoreProvider() {}
 
     @Override
-    StoreBase makeStore(long version, long stamp, Access access) {
-        return new ForebayStateStore(this, version, stamp, access);
-    }
-
-    @Override
     public StateStore getStore(long version, Option<String> uniqueId, boolean isSnapshotForced, boolean isEmpty) {
-        StoreBase store = open(version, uniqueId, Access.WRITE, isEmpty);
+        ForebayStateStore store = open(version, uniqueId, Access.WRITE, isEmpty);
         if (isSnapshotForced) {
             state().forceSnapshot();
         }
-        return (StateStore) store;
+        return store;
     }
 
     @Override
     public ReadStateStore getReadStore(long version, Option<String> uniqueId) {
-        return (StateStore) open(version, uniqueId, Access.READ, false);
+        return open(version, uniqueId, Access.READ, false);
     }
 
     @Override
@@ -52,7 +47,7 @@ public final class ForebayStateStoreProvider extends ProviderBase implements Sta
     @Override
     public StateStore replayStateFromSnapshot(
             long first, long last, boolean isReadOnly, Option<String> firstId, Option<String> lastId) {
-        return (StateStore) replay(first, last, firstId, lastId, isReadOnly ? Access.READ : Access.WRITE);
+        return replay(first, last, firstId, lastId, isReadOnly ? Access.READ : Access.WRITE);
     }
 
     @Override

@@ -6,6 +6,7 @@ import java.util.Set;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.errors.QueryExecutionErrors;
 import org.apache.spark.sql.execution.streaming.state.KeyStateEncoderSpec;
+import org.apache.spark.sql.execution.streaming.state.StateStore;
 import org.apache.spark.sql.execution.streaming.state.StateStoreCheckpointInfo;
 import org.apache.spark.sql.execution.streaming.state.StateStoreMetrics;
 import org.apache.spark.sql.types.StructType;
@@ -14,8 +15,8 @@ import org.slf4j.LoggerFactory;
 import scala.Option;
 
 /** A version that a task reads, and maybe changes: then it is committed, or given up. */
-abstract class StoreBase extends ReadBase {
-    private static final Logger LOG = LoggerFactory.getLogger(StoreBase.class);
+public final class ForebayStateStore extends ReadBase implements StateStore {
+    private static final Logger LOG = LoggerFactory.getLogger(ForebayStateStore.class);
 
     private final Metrics operations = Metrics.make();
     /** Families that are gone once this is committed. */
@@ -26,7 +27,7 @@ abstract class StoreBase extends ReadBase {
     private VersionedState.Committed committed;
     private Metrics.Told told;
 
-    StoreBase(ProviderBase provider, long version, long stamp, Access access) {
+    ForebayStateStore(ProviderBase provider, long version, long stamp, Access access) {
         super(provider, version, stamp, access);
     }
 
@@ -245,17 +246,12 @@ abstract class StoreBase extends ReadBase {
 
     private void end() {
         try {
-            boolean isGivenUp = access == Access.WRITE || isChanged;
-            if (isGivenUp) {
+            if (access == Access.WRITE || isChanged) {
                 provider.state().giveUp();
             }
             if (database() != null && provider.stamps().isHeldOnce()) {
                 database().closeScans();
-                if (isGivenUp) {
-                    provider.state().closeDatabase();
-                } else {
-                    database().forgetReads();
-                }
+                provider.state().endTask();
             }
         } finally {
             releaseStamp();

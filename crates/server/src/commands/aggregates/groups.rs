@@ -7,7 +7,7 @@ use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::SchemaRef;
 use forebay::{Database, Error};
 use forebay_aggregate::arrow::{OwnFunctions, PartialSchema, RecordBatchStates};
-use forebay_env::sync::RwLock;
+use forebay_env::sync::{Mutex, RwLock};
 use forebay_groups::{Asked, Late, Shape, Windowed, kept, windowed_schema};
 
 use super::declared::{self, Column, Declared, schema_of};
@@ -26,6 +26,8 @@ pub(super) struct Groups {
     pub(super) store: Store,
     /// Of rows that come as arguments.
     columns: Option<(Vec<Column>, SchemaRef)>,
+    /// What rows of these columns were made of last: making it anew takes longer than a row.
+    spare: Mutex<Option<Gathering>>,
 }
 
 impl Groups {
@@ -41,7 +43,7 @@ impl Groups {
             let schema = Arc::new(schema_of(&columns));
             (columns, schema)
         });
-        Ok(Self { name: name.into(), asked, schema, store, columns })
+        Ok(Self { name: name.into(), asked, schema, store, columns, spare: Mutex::default() })
     }
 
     /// The columns of rows that come as arguments.
@@ -101,6 +103,20 @@ impl Groups {
         Ok(Gathering { windowed, states })
     }
 
+    /// The same of rows that come as arguments; [`keep`](Self::keep) takes it back, once its states are gone.
+    pub(super) fn gathering_declared(&self) -> Result<Gathering, Refusal> {
+        let spare = self.spare.lock().take();
+        let Some(mut gathering) = spare else { return self.gathering(&self.declared()?.1) };
+        if let (Store::Windows(windows, _), Some(windowed)) = (&self.store, &mut gathering.windowed) {
+            windowed.kept_from = windows.kept_from()?;
+        }
+        Ok(gathering)
+    }
+
+    pub(super) fn keep(&self, gathering: Gathering) {
+        *self.spare.lock() = Some(gathering);
+    }
+
     /// The key of values, one for each of its columns.
     pub(super) fn key(&self, values: &[&[u8]]) -> Result<Vec<u8>, Refusal> {
         let keys = self.schema.keys();
@@ -134,7 +150,7 @@ impl Gathering {
     }
 
     /// Gives the states on.
-    pub(super) fn give(mut self, adding: &mut Adding<'_>) -> forebay::Result<()> {
+    pub(super) fn give(&mut self, adding: &mut Adding<'_>) -> forebay::Result<()> {
         self.states.take(&mut |key, state| adding.add(key, state))
     }
 }

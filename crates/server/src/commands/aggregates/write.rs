@@ -24,7 +24,7 @@ fn add_rows(
     metadata: Option<&[u8]>,
 ) -> Result<usize, Refusal> {
     let rows = groups.rows(values)?;
-    let mut gathering = groups.gathering(&rows.schema())?;
+    let mut gathering = groups.gathering_declared()?;
     gathering.add(&rows)?;
     call.turn.worked(values.iter().map(|value| value.len()).sum());
     match &groups.store {
@@ -47,6 +47,7 @@ fn add_rows(
             commit_in_turn(call, adding, metadata)?;
         }
     }
+    groups.keep(gathering);
     Ok(rows.num_rows())
 }
 

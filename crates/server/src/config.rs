@@ -21,6 +21,9 @@ pub struct Config {
     pub buffers_bytes_max: usize,
     /// The longest argument of a request, in bytes: not beyond what a value may have.
     pub argument_bytes_max: usize,
+    /// What one reply may have, and what one command may look through to write, in bytes: those for whole containers are
+    /// refused beyond.
+    pub reply_bytes_max: usize,
     /// A connection is closed that has taken nothing of its replies for so long.
     pub silence_seconds_max: u64,
 }
@@ -35,6 +38,7 @@ impl Default for Config {
             connections_max: 10_000,
             buffers_bytes_max: 256 << 20,
             argument_bytes_max: 64 << 20,
+            reply_bytes_max: 64 << 20,
             silence_seconds_max: 60,
         }
     }

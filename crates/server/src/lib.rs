@@ -9,16 +9,21 @@
 //!    strictest durability that a connection asked for.
 //! 4. Only then are replies sent, in the order of the requests.
 //!
+//! Hashes, sets, sorted sets and lists are *containers*: the key holds a header, and elements stand in an ordered table
+//! of their own ([`elements`]). What is left of dropped ones a thread deletes ([`sweep`]).
+//!
 //! So a hundred connections that each wait for the disk share one sync, and a counter that is hot is written once a turn.
 
 #![expect(clippy::disallowed_methods, reason = "a server: sockets, threads and timers are the machine's own")]
 
 mod commands;
 mod config;
+mod elements;
 mod glob;
 mod loops;
 mod resp;
 mod shared;
+mod sweep;
 mod turn;
 mod value;
 

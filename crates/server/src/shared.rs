@@ -4,15 +4,21 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use forebay::{Database, Result, Table};
+use forebay::{Database, Layout, OrderedTable, PrefixFilter, Result, Table};
 use forebay_env::sync::{Mutex, MutexGuard, RwLock};
 
 use crate::config::Config;
+use crate::elements::{self, DROPPED};
 
 /// As many databases as `SELECT` knows.
 pub(crate) const DATABASES: usize = 16;
 /// Keys share so many locks.
 pub(crate) const STRIPES: usize = 1024;
+
+/// The name of the table of a database's elements.
+fn elements_of(number: usize) -> String {
+    format!("{number}.elements")
+}
 
 /// What a lock of some keys guards besides them: those that somebody watches.
 #[derive(Debug, Default)]
@@ -70,7 +76,13 @@ pub(crate) struct Shared {
     pub(crate) database: Database,
     pub(crate) config: Config,
     /// Of each database; made when it is first used.
-    tables: RwLock<Vec<Option<Table>>>,
+    tables: RwLock<[Option<Table>; DATABASES]>,
+    /// Of the elements of each database's containers.
+    elements: RwLock<[Option<OrderedTable>; DATABASES]>,
+    /// The number of the next container.
+    next_container: AtomicU64,
+    /// Whence numbers come that nobody foresees.
+    random: AtomicU64,
     stripes: Vec<Mutex<Stripe>>,
     pub(crate) stopping: AtomicBool,
     pub(crate) connections: AtomicUsize,
@@ -82,11 +94,16 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(database: Database, config: Config) -> Self {
-        Self {
+    pub(crate) fn new(database: Database, config: Config) -> Result<Self> {
+        use std::hash::{BuildHasher, Hasher};
+        let random = std::collections::hash_map::RandomState::new().build_hasher().finish();
+        let shared = Self {
             database,
             config,
-            tables: RwLock::new(vec![None; DATABASES]),
+            tables: RwLock::default(),
+            elements: RwLock::default(),
+            next_container: AtomicU64::new(DROPPED + 1),
+            random: AtomicU64::new(random),
             stripes: (0..STRIPES).map(|_| Mutex::new(Stripe::default())).collect(),
             stopping: AtomicBool::new(false),
             connections: AtomicUsize::new(0),
@@ -95,7 +112,11 @@ impl Shared {
             accepted: AtomicU64::new(0),
             next_id: AtomicU64::new(1),
             started: Instant::now(),
-        }
+        };
+        let last = (0..DATABASES).map(|number| shared.last_container(number));
+        let last = last.collect::<Result<Vec<_>>>()?.into_iter().max().unwrap_or(DROPPED);
+        shared.next_container.store(last + 1, Ordering::Relaxed);
+        Ok(shared)
     }
 
     /// The table of a database of `SELECT`. It is named by its number.
@@ -113,18 +134,65 @@ impl Shared {
         Ok(table)
     }
 
+    /// The table of the elements of a database's containers.
+    pub(crate) fn elements(&self, number: usize) -> Result<OrderedTable> {
+        debug_assert!(number < DATABASES, "SELECT refuses others");
+        if let Some(table) = &self.elements.read()[number] {
+            return Ok(table.clone());
+        }
+        let mut tables = self.elements.write();
+        if let Some(table) = &tables[number] {
+            return Ok(table.clone());
+        }
+        let table = self.database.table(&elements_of(number));
+        let table = table.layout(Layout::wb_tree_ordered()).prefix_filter(PrefixFilter::Bytes(8));
+        let table = table.open_ordered()?;
+        tables[number] = Some(table.clone());
+        Ok(table)
+    }
+
+    /// The same, if the database has ever had a container.
+    pub(crate) fn elements_if_there(&self, number: usize) -> Result<Option<OrderedTable>> {
+        let name = elements_of(number);
+        match self.database.tables().iter().any(|(there, _)| *there == name) {
+            true => self.elements(number).map(Some),
+            false => Ok(None),
+        }
+    }
+
+    /// The highest number that a container has, or had, whose elements may be there.
+    fn last_container(&self, number: usize) -> Result<u64> {
+        let Some(elements) = self.elements_if_there(number)? else { return Ok(DROPPED) };
+        let last = elements.last()?.and_then(|(key, _)| elements::id_of(&key));
+        let dropped = elements.range(elements::all(DROPPED))?.next_back().transpose()?;
+        let dropped = dropped.and_then(|(key, _)| elements::dropped_id(&key));
+        Ok(last.max(dropped).unwrap_or(DROPPED))
+    }
+
     /// Drops all keys of a database, or of all databases. Whoever calls it holds all stripes.
     pub(crate) fn flush(&self, database: Option<usize>) -> Result<()> {
         let there: Vec<String> = self.database.tables().into_iter().map(|(name, _)| name).collect();
-        let mut tables = self.tables.write();
+        let (mut tables, mut elements) = (self.tables.write(), self.elements.write());
         for number in database.map_or(0..DATABASES, |number| number..number + 1) {
-            tables[number] = None;
-            let name = number.to_string();
-            if there.contains(&name) {
-                self.database.drop_table(&name)?;
+            (tables[number], elements[number]) = (None, None);
+            // Headers go first: without elements they would be wrong, and elements without headers are swept.
+            for name in [number.to_string(), elements_of(number)].iter().filter(|name| there.contains(name)) {
+                self.database.drop_table(name)?;
             }
         }
         Ok(())
+    }
+
+    /// The number of a new container.
+    pub(crate) fn new_container(&self) -> u64 {
+        self.next_container.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// A number that nobody foresees, below a bound.
+    pub(crate) fn random(&self, below: u64) -> u64 {
+        let count = self.random.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
+        let drawn = rapidhash::v3::rapidhash_v3(&count.to_le_bytes());
+        ((u128::from(drawn) * u128::from(below)) >> 64) as u64
     }
 
     /// Which lock a key has, in all databases.

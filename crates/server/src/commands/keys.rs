@@ -4,7 +4,7 @@ use forebay::Table;
 
 use super::{Answer, Call, Command, Refusal, SYNTAX, Use, integer, is, strings};
 use crate::glob;
-use crate::value::Type;
+use crate::value::{Header, Type};
 
 pub(super) const COMMANDS: &[Command] = &[
     Command { name: "DEL", arity: -2, keys: (1, -1, 1), uses: Use::Changes, run: del },
@@ -56,9 +56,8 @@ fn rename(call: &mut Call<'_, '_>) -> Answer {
     let stored = call.stored(from)?.cloned().ok_or("ERR no such key")?;
     strings::checked_key(call, to)?;
     let moves = !is_careful || call.stored(to)?.is_none();
-    if moves {
-        call.delete(from);
-        call.turn.set(database, to, Some(stored));
+    if moves && from != to {
+        call.turn.rename(database, from, to, stored);
     }
     match is_careful {
         true => call.reply.int(i64::from(moves)),
@@ -91,11 +90,16 @@ fn copy(call: &mut Call<'_, '_>) -> Answer {
     }
     strings::checked_key(call, to)?;
     let stored = call.stored(from)?.cloned();
-    let copies = stored.is_some() && (replaces || call.turn.get(database, to)?.is_none());
-    if copies {
-        call.turn.set(database, to, stored);
+    let is_free = replaces || call.turn.get(database, to)?.is_none();
+    let Some(mut stored) = stored.filter(|_| is_free) else {
+        call.reply.int(0);
+        return Ok(());
+    };
+    if let Some(header) = Header::of(&stored.bytes) {
+        stored.bytes = call.copied(&header, database)?.encode();
     }
-    call.reply.int(i64::from(copies));
+    call.turn.set(database, to, Some(stored));
+    call.reply.int(1);
     Ok(())
 }
 

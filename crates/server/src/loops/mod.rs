@@ -59,7 +59,7 @@ impl Server {
         let listener = std::net::TcpListener::bind(config.listen).map_err(told)?;
         listener.set_nonblocking(true).map_err(told)?;
         let count = config.loops.max(1);
-        let shared = Arc::new(Shared::new(database, config.clone()));
+        let shared = Arc::new(Shared::new(database, config.clone())?);
         let (mut loops, mut wakers) = (Vec::new(), Vec::new());
         for _ in 0..count {
             let one = Loop::new(&shared, &listener).map_err(told)?;
@@ -84,6 +84,7 @@ impl Server {
     pub fn run(self) -> Result<()> {
         let stopper = self.stopper();
         let Self { shared, listener, loops, .. } = self;
+        let sweeper = crate::sweep::spawn(&shared);
         let threads: Vec<_> = loops
             .into_iter()
             .enumerate()
@@ -111,6 +112,10 @@ impl Server {
             ended = ended.and(outcome);
         }
         drop(listener);
+        ended = ended.and(sweeper.and_then(|sweeper| {
+            sweeper.thread().unpark();
+            sweeper.join().map_err(|_| io::Error::other("the sweeper has panicked"))
+        }));
         shared.database.sync()?;
         ended.map_err(|error| Error::invalid(format!("the server ended: {error}")))
     }

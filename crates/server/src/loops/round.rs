@@ -13,6 +13,8 @@ use crate::turn::{Plan, Turn};
 
 /// So many requests of one connection are in one turn.
 const REQUESTS_MAX: usize = 1024;
+/// Memory for elements of containers, beyond which a turn writes out what it has in between.
+const ELEMENTS_BYTES_MAX: usize = 16 << 20;
 
 /// What one connection asks in a turn: its requests that wait.
 struct Asked {
@@ -95,7 +97,7 @@ impl Loop {
         let finished = Turn::begin(&shared, plan).and_then(|mut turn| {
             for one in asked.iter_mut() {
                 if let Some(connection) = &mut self.connections[one.number] {
-                    one.done = run(connection, &mut turn);
+                    run(connection, &mut turn, &mut one.done)?;
                     shared.commands.fetch_add(one.done as u64, Ordering::Relaxed);
                 }
             }
@@ -139,15 +141,19 @@ fn take(number: usize, connection: &mut Connection, shared: &Shared, plan: &mut 
     Asked { number, replies_from: connection.reply.bytes.len(), done: 0, most }
 }
 
-/// Does a connection's requests in order, until it has to read. Returns how many.
-fn run(connection: &mut Connection, turn: &mut Turn<'_>) -> usize {
+/// Does a connection's requests in order, until it has to read, and counts them.
+fn run(connection: &mut Connection, turn: &mut Turn<'_>, done: &mut usize) -> forebay::Result<()> {
     for at in 0..connection.waiting.len() {
         if connection.client.is_leaving || connection.is_behind() {
-            return at;
+            break;
         }
         let Connection { requests, waiting, reply, client, .. } = connection;
         let arguments = arguments(requests, &waiting[at]);
         commands::run(&mut Call { arguments: &arguments, client, turn, reply });
+        *done += 1;
+        if turn.elements_bytes() > ELEMENTS_BYTES_MAX {
+            turn.write_out()?;
+        }
     }
-    connection.waiting.len()
+    Ok(())
 }

@@ -5,7 +5,7 @@ use forebay_server::Config;
 use crate::client::{Client, Got, Running};
 
 /// Asks line after line. What is expected stands as `redis-cli` shows it, in short.
-fn check(client: &mut Client, lines: &[(&str, &str)]) {
+pub(crate) fn check(client: &mut Client, lines: &[(&str, &str)]) {
     for (line, expected) in lines {
         assert_eq!(shown(&client.ask(line)), *expected, "{line}");
     }

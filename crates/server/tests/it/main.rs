@@ -2,7 +2,12 @@
 
 #![expect(clippy::disallowed_methods, reason = "threads and sockets of this machine are what is tested")]
 
+mod agreement;
 mod client;
 mod commands;
+mod container_model;
+mod container_steps;
+mod containers;
+mod large_containers;
 mod model;
 mod protocol;

@@ -1,7 +1,9 @@
 //! A turn: what the requests of a loop read and write between two rounds of its sockets, with one commit at its end.
 //!
-//! **Invariant:** the lock of each key that is read or written is held, and what was written is in `entries` until it is
-//! committed.
+//! **Invariant:** the lock of each key that is read or written is held, and what was written is in `entries` and `elements`
+//! until it is committed.
+
+mod elements;
 
 use forebay::{Batch, Durability, Result};
 use forebay_env::sync::MutexGuard;
@@ -9,6 +11,10 @@ use hashbrown::HashMap;
 use hashbrown::hash_map::EntryRef;
 
 use crate::shared::{DATABASES, STRIPES, Shared, Stripe};
+use crate::value::Header;
+use elements::Elements;
+
+pub(crate) use elements::{Element, Way};
 
 /// What a key holds, as it is stored, and when that expires, in milliseconds since 1970.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +26,11 @@ pub(crate) struct Stored {
 impl Stored {
     fn of((bytes, expiry): (Vec<u8>, Option<u64>)) -> Self {
         Self { bytes, expiry }
+    }
+
+    /// The number of the container that it is.
+    fn id(&self) -> Option<u64> {
+        Header::of(&self.bytes).map(|header| header.id)
     }
 }
 
@@ -65,6 +76,8 @@ pub(crate) struct Plan {
     is_whole: bool,
     /// What will be read, for each database.
     reads: [Vec<Vec<u8>>; DATABASES],
+    /// Keys of containers, and what is looked for in them by name.
+    names: [Vec<(Vec<u8>, Vec<u8>)>; DATABASES],
 }
 
 impl Plan {
@@ -79,6 +92,11 @@ impl Plan {
         self.stripes.push(Shared::stripe_of(key));
     }
 
+    /// A field or member that will be read.
+    pub(crate) fn name(&mut self, database: usize, key: &[u8], name: &[u8]) {
+        self.names[database].push((key.to_vec(), name.to_vec()));
+    }
+
     /// All keys.
     pub(crate) fn whole(&mut self) {
         self.is_whole = true;
@@ -91,6 +109,7 @@ pub(crate) struct Turn<'s> {
     /// By their numbers: in this order all turns take them.
     locks: Vec<(usize, MutexGuard<'s, Stripe>)>,
     entries: Entries,
+    elements: [Elements; DATABASES],
     /// The time by which keys expire.
     pub(crate) now: u64,
     has_written: bool,
@@ -110,6 +129,7 @@ impl<'s> Turn<'s> {
             shared,
             locks,
             entries: Entries::default(),
+            elements: Default::default(),
             now: shared.database.unix_milliseconds(),
             has_written: false,
             durability: Durability::Memory,
@@ -123,6 +143,15 @@ impl<'s> Turn<'s> {
                 let entry = Entry { stored: found.map(Stored::of), is_written: false };
                 turn.entries.insert(Key { database, bytes: key }, entry);
             }
+        }
+        for (database, names) in plan.names.iter_mut().enumerate().filter(|(_, names)| !names.is_empty()) {
+            let mut keys = Vec::with_capacity(names.len());
+            for (key, name) in names.drain(..) {
+                if let Some(id) = turn.get(database, &key)?.and_then(Stored::id) {
+                    keys.push(crate::elements::named(id, &name));
+                }
+            }
+            turn.look_up(database, keys)?;
         }
         Ok(turn)
     }
@@ -145,20 +174,47 @@ impl<'s> Turn<'s> {
         Ok(entry.stored.as_ref())
     }
 
-    /// Has a key hold something, or nothing.
+    /// Has a key hold something, or nothing. A container that it held is dropped; of one that nobody has looked at here,
+    /// the sweeper finds out.
     pub(crate) fn set(&mut self, database: usize, key: &[u8], stored: Option<Stored>) {
+        let now = stored.as_ref().and_then(Stored::id);
+        let before = self.write(database, key, stored);
+        if before != now {
+            let elements = &mut self.elements[database];
+            before.into_iter().for_each(|id| elements.drop_container(id));
+            now.into_iter().for_each(|id| elements.own(id, key));
+        }
+    }
+
+    /// Gives what a key holds to another one.
+    pub(crate) fn rename(&mut self, database: usize, from: &[u8], to: &[u8], stored: Stored) {
+        debug_assert!(from != to, "then there is nothing to do");
+        self.set(database, to, Some(stored));
+        self.write(database, from, None);
+    }
+
+    /// The same, where no container is dropped. Returns the number of the one that the key held.
+    fn write(&mut self, database: usize, key: &[u8], stored: Option<Stored>) -> Option<u64> {
+        self.touch(database, key);
+        let entry = Entry { stored, is_written: true };
+        let sought = Sought { database, bytes: key };
+        match self.entries.entry_ref(&sought) {
+            EntryRef::Occupied(mut found) => found.insert(entry).stored?.id(),
+            EntryRef::Vacant(vacant) => {
+                vacant.insert_with_key(sought.owned(), entry);
+                None
+            }
+        }
+    }
+
+    /// Notes that what a key holds was changed.
+    pub(crate) fn touch(&mut self, database: usize, key: &[u8]) {
         let stripe = self.stripe(key);
         debug_assert!(stripe.is_some(), "the plan has the key");
         if let Some(stripe) = stripe {
             stripe.written(database, key);
         }
         self.has_written = true;
-        let entry = Entry { stored, is_written: true };
-        let sought = Sought { database, bytes: key };
-        match self.entries.entry_ref(&sought) {
-            EntryRef::Occupied(mut found) => drop(found.insert(entry)),
-            EntryRef::Vacant(vacant) => drop(vacant.insert_with_key(sought.owned(), entry)),
-        }
     }
 
     /// The lock of a key, if the turn has it.
@@ -194,6 +250,11 @@ impl<'s> Turn<'s> {
             }
             entry.is_written = false;
         }
+        for (database, elements) in self.elements.iter_mut().enumerate() {
+            if elements.is_written() {
+                elements.write_out(&self.shared.elements(database)?, &mut batch);
+            }
+        }
         if !batch.is_empty() {
             // The disk is waited for without locks.
             self.shared.database.commit(batch, self.durability.min(Durability::Os))?;
@@ -201,8 +262,16 @@ impl<'s> Turn<'s> {
         Ok(())
     }
 
+    /// Memory that elements take which it has looked at or written.
+    pub(crate) fn elements_bytes(&self) -> usize {
+        self.elements.iter().map(Elements::bytes).sum()
+    }
+
     /// Forgets what it knows of keys: they were dropped.
     pub(crate) fn forget(&mut self, database: Option<usize>) {
+        for number in database.map_or(0..DATABASES, |number| number..number + 1) {
+            self.elements[number] = Elements::default();
+        }
         self.entries.retain(|key, _| database.is_some_and(|dropped| dropped != key.database));
         self.has_written = true;
     }

@@ -63,12 +63,6 @@ impl Stripe {
             watched.writes += 1;
         }
     }
-
-    /// Notes that all keys of a database were written, or of all databases.
-    pub(crate) fn all_written(&mut self, database: Option<usize>) {
-        let of = |(key, _): &(&(usize, Vec<u8>), &mut Watched)| database.is_none_or(|number| number == key.0);
-        self.watched.iter_mut().filter(of).for_each(|(_, watched)| watched.writes += 1);
-    }
 }
 
 /// See the module.
@@ -113,9 +107,9 @@ impl Shared {
             next_id: AtomicU64::new(1),
             started: Instant::now(),
         };
-        let last = (0..DATABASES).map(|number| shared.last_container(number));
-        let last = last.collect::<Result<Vec<_>>>()?.into_iter().max().unwrap_or(DROPPED);
-        shared.next_container.store(last + 1, Ordering::Relaxed);
+        for (_, elements) in shared.elements_there()? {
+            shared.next_container.fetch_max(Self::last_container(&elements)? + 1, Ordering::Relaxed);
+        }
         Ok(shared)
     }
 
@@ -151,18 +145,15 @@ impl Shared {
         Ok(table)
     }
 
-    /// The same, if the database has ever had a container.
-    pub(crate) fn elements_if_there(&self, number: usize) -> Result<Option<OrderedTable>> {
-        let name = elements_of(number);
-        match self.database.tables().iter().any(|(there, _)| *there == name) {
-            true => self.elements(number).map(Some),
-            false => Ok(None),
-        }
+    /// The same, of the databases that have ever had a container.
+    pub(crate) fn elements_there(&self) -> Result<Vec<(usize, OrderedTable)>> {
+        let there: Vec<String> = self.database.tables().into_iter().map(|(name, _)| name).collect();
+        let numbers = (0..DATABASES).filter(|number| there.contains(&elements_of(*number)));
+        numbers.map(|number| Ok((number, self.elements(number)?))).collect()
     }
 
     /// The highest number that a container has, or had, whose elements may be there.
-    fn last_container(&self, number: usize) -> Result<u64> {
-        let Some(elements) = self.elements_if_there(number)? else { return Ok(DROPPED) };
+    fn last_container(elements: &OrderedTable) -> Result<u64> {
         let last = elements.last()?.and_then(|(key, _)| elements::id_of(&key));
         let dropped = elements.range(elements::all(DROPPED))?.next_back().transpose()?;
         let dropped = dropped.and_then(|(key, _)| elements::dropped_id(&key));

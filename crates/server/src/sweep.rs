@@ -56,17 +56,17 @@ pub(crate) fn spawn(shared: &Arc<Shared>) -> std::io::Result<thread::JoinHandle<
 impl Sweeper {
     /// Does a little. Returns whether there is more to do at once.
     pub(crate) fn step(&mut self, shared: &Shared) -> Result<bool> {
-        let mut is_busy = false;
-        for database in 0..DATABASES {
-            if let Some(table) = shared.elements_if_there(database)? {
-                is_busy |= delete_dropped(shared, &table)?;
-            }
+        let (mut is_busy, there) = (false, shared.elements_there()?);
+        for (_, table) in &there {
+            is_busy |= delete_dropped(shared, table)?;
         }
-        let Some(table) = shared.elements_if_there(self.database)? else {
-            (self.database, self.next) = ((self.database + 1) % DATABASES, 0);
-            return Ok(is_busy);
-        };
-        let found = self.look(shared, &table)?;
+        // The one where it was, or the next one that there is.
+        let found = there.iter().find(|(number, _)| *number >= self.database).or(there.first());
+        let Some((number, table)) = found else { return Ok(is_busy) };
+        if *number != self.database {
+            (self.database, self.next) = (*number, 0);
+        }
+        let found = self.look(shared, table)?;
         Ok(is_busy || found > CONTAINERS_AT_A_TIME / 10)
     }
 
@@ -93,7 +93,8 @@ impl Sweeper {
         let headers = shared.table(database)?.multi_get_with_expiry(&keys)?;
         let mut dropped = 0;
         for ((id, key), stored) in owners.iter().zip(headers) {
-            if !stored.is_some_and(|(bytes, _)| is_of(&bytes, *id)) && drop_dead(shared, database, *id, key)?
+            if !stored.is_some_and(|(bytes, _)| is_of(&bytes, *id))
+                && drop_dead(shared, (database, table), *id, key)?
             {
                 dropped += 1;
             }
@@ -108,9 +109,13 @@ fn is_of(stored: &[u8], id: u64) -> bool {
 }
 
 /// Has a container wait for its deletion, if it is no more.
-fn drop_dead(shared: &Shared, database: usize, id: u64, key: &[u8]) -> Result<bool> {
+fn drop_dead(
+    shared: &Shared,
+    (database, table): (usize, &OrderedTable),
+    id: u64,
+    key: &[u8],
+) -> Result<bool> {
     let _lock = shared.lock(Shared::stripe_of(key));
-    let Some(table) = shared.elements_if_there(database)? else { return Ok(false) };
     // It may have been renamed, or deleted, since it was found.
     let is_owner = table.get(elements::owner(id))?.is_some_and(|owner| owner == key);
     let stored = shared.table(database)?.get(key)?;
@@ -118,7 +123,7 @@ fn drop_dead(shared: &Shared, database: usize, id: u64, key: &[u8]) -> Result<bo
         return Ok(false);
     }
     let mut batch = Batch::new();
-    batch.put(&table, elements::dropped(id), []);
+    batch.put(table, elements::dropped(id), []);
     shared.database.commit(batch, Durability::Os)?;
     Ok(true)
 }

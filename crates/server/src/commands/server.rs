@@ -134,11 +134,10 @@ fn takes_modes(call: &Call<'_, '_>) -> Answer {
 
 fn flush(call: &mut Call<'_, '_>, database: Option<usize>) -> Answer {
     takes_modes(call)?;
-    // What waits would come back.
+    // What waits would come back. A watched key that was there is found missing; of one that was not, nothing has changed.
     call.turn.write_out()?;
     call.turn.shared.flush(database)?;
     call.turn.forget(database);
-    call.turn.stripes().for_each(|stripe| stripe.all_written(database));
     call.reply.ok();
     Ok(())
 }

@@ -224,11 +224,6 @@ impl<'s> Turn<'s> {
         Some(&mut self.locks[at].1)
     }
 
-    /// All locks that the turn has.
-    pub(crate) fn stripes(&mut self) -> impl Iterator<Item = &mut Stripe> {
-        self.locks.iter_mut().map(|(_, stripe)| &mut **stripe)
-    }
-
     /// Has the turn's commit survive at least this.
     pub(crate) fn asks_for(&mut self, durability: Durability) {
         self.durability = self.durability.max(durability);
@@ -251,8 +246,9 @@ impl<'s> Turn<'s> {
             entry.is_written = false;
         }
         for (database, elements) in self.elements.iter_mut().enumerate() {
-            if elements.is_written() {
-                elements.write_out(&self.shared.elements(database)?, &mut batch);
+            match elements.is_written() {
+                true => elements.write_out(&self.shared.elements(database)?, &mut batch),
+                false => *elements = Elements::default(),
             }
         }
         if !batch.is_empty() {

@@ -22,6 +22,11 @@ from typing import Any
 from random_commands import command
 
 
+def same_zero(text: bytes) -> bytes:
+    """Scores of ours are never -0."""
+    return b"0" if text == b"-0" else text
+
+
 class Connection:
     def __init__(self, port: int) -> None:
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=30)
@@ -40,12 +45,12 @@ class Connection:
         assert line.endswith(b"\r\n"), f"the connection ended with {line!r}"
         mark, rest = line[:1], line[1:-2]
         if mark in b"+-:,#_(":
-            return (mark, rest)
+            return (mark, same_zero(rest))
         count = int(rest)
         if count < 0:
             return (mark, None)
         if mark in b"$=":
-            return (mark, self.file.read(count + 2)[:-2])
+            return (mark, same_zero(self.file.read(count + 2)[:-2]))
         if mark == b"~":
             return (mark, sorted(self.read() for _ in range(count)))
         return (mark, [self.read() for _ in range(2 * count if mark == b"%" else count)])

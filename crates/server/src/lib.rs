@@ -11,18 +11,23 @@
 //!
 //! What takes long is done by [`jobs`], and answered when it is done.
 //!
+//! Hashes, sets, sorted sets and lists are *containers*: the key holds a header, and elements stand in an ordered table
+//! of their own ([`elements`]). What is left of dropped ones a thread deletes ([`sweep`]).
+//!
 //! So a hundred connections that each wait for the disk share one sync, and a counter that is hot is written once a turn.
 
 #![expect(clippy::disallowed_methods, reason = "a server: sockets, threads and timers are the machine's own")]
 
 mod commands;
 mod config;
+mod elements;
 mod glob;
 mod jobs;
 mod loops;
 mod observe;
 mod resp;
 mod shared;
+mod sweep;
 mod turn;
 mod value;
 

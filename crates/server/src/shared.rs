@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use forebay::{Database, Result, Table};
+use forebay::{Database, Layout, OrderedTable, PrefixFilter, Result, Table};
 use forebay_env::sync::{Mutex, MutexGuard, RwLock};
 
 use crate::commands::Aggregates;
 use crate::config::Config;
+use crate::elements::{self, DROPPED};
 use crate::jobs::Jobs;
 use crate::observe::SlowLog;
 
@@ -17,6 +18,11 @@ use crate::observe::SlowLog;
 pub(crate) const DATABASES: usize = 16;
 /// Keys share so many locks.
 pub(crate) const STRIPES: usize = 1024;
+
+/// The name of the table of a database's elements.
+fn elements_of(number: usize) -> String {
+    format!("{number}.elements")
+}
 
 /// What a lock of some keys guards besides them: those that somebody watches.
 #[derive(Debug, Default)]
@@ -62,10 +68,9 @@ impl Stripe {
         }
     }
 
-    /// Notes that all keys of a database were written, or of all databases.
-    pub(crate) fn all_written(&mut self, database: Option<usize>) {
-        let of = |(key, _): &(&(usize, Vec<u8>), &mut Watched)| database.is_none_or(|number| number == key.0);
-        self.watched.iter_mut().filter(of).for_each(|(_, watched)| watched.writes += 1);
+    /// Notes that all keys may have been.
+    pub(crate) fn all_written(&mut self) {
+        self.watched.values_mut().for_each(|watched| watched.writes += 1);
     }
 }
 
@@ -74,7 +79,13 @@ pub(crate) struct Shared {
     pub(crate) database: Arc<Database>,
     pub(crate) config: Config,
     /// Of each database; made when it is first used.
-    tables: RwLock<Vec<Option<Table>>>,
+    tables: RwLock<[Option<Table>; DATABASES]>,
+    /// Of the elements of each database's containers.
+    elements: RwLock<[Option<OrderedTable>; DATABASES]>,
+    /// The number of the next container.
+    next_container: AtomicU64,
+    /// Whence numbers come that nobody foresees.
+    random: AtomicU64,
     stripes: Vec<Mutex<Stripe>>,
     pub(crate) aggregates: Aggregates,
     pub(crate) jobs: Jobs,
@@ -91,12 +102,17 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(database: Database, config: Config) -> Self {
+    pub(crate) fn new(database: Database, config: Config) -> Result<Self> {
+        use std::hash::{BuildHasher, Hasher};
+        let random = std::collections::hash_map::RandomState::new().build_hasher().finish();
         let slow = SlowLog::new(Duration::from_micros(config.slow_microseconds));
-        Self {
+        let shared = Self {
             database: Arc::new(database),
             config,
-            tables: RwLock::new(vec![None; DATABASES]),
+            tables: RwLock::default(),
+            elements: RwLock::default(),
+            next_container: AtomicU64::new(DROPPED + 1),
+            random: AtomicU64::new(random),
             stripes: (0..STRIPES).map(|_| Mutex::new(Stripe::default())).collect(),
             aggregates: Aggregates::default(),
             jobs: Jobs::new(),
@@ -109,7 +125,11 @@ impl Shared {
             accepted: AtomicU64::new(0),
             next_id: AtomicU64::new(1),
             started: Instant::now(),
+        };
+        for (_, elements) in shared.elements_there()? {
+            shared.next_container.fetch_max(Self::last_container(&elements)? + 1, Ordering::Relaxed);
         }
+        Ok(shared)
     }
 
     /// The table of a database of `SELECT`. It is named by its number.
@@ -127,15 +147,47 @@ impl Shared {
         Ok(table)
     }
 
+    /// The table of the elements of a database's containers.
+    pub(crate) fn elements(&self, number: usize) -> Result<OrderedTable> {
+        debug_assert!(number < DATABASES, "SELECT refuses others");
+        if let Some(table) = &self.elements.read()[number] {
+            return Ok(table.clone());
+        }
+        let mut tables = self.elements.write();
+        if let Some(table) = &tables[number] {
+            return Ok(table.clone());
+        }
+        let table = self.database.table(&elements_of(number));
+        let table = table.layout(Layout::wb_tree_ordered()).prefix_filter(PrefixFilter::Bytes(8));
+        let table = table.open_ordered()?;
+        tables[number] = Some(table.clone());
+        Ok(table)
+    }
+
+    /// The same, of the databases that have ever had a container.
+    pub(crate) fn elements_there(&self) -> Result<Vec<(usize, OrderedTable)>> {
+        let there: Vec<String> = self.database.tables().into_iter().map(|(name, _)| name).collect();
+        let numbers = (0..DATABASES).filter(|number| there.contains(&elements_of(*number)));
+        numbers.map(|number| Ok((number, self.elements(number)?))).collect()
+    }
+
+    /// The highest number that a container has, or had, whose elements may be there.
+    fn last_container(elements: &OrderedTable) -> Result<u64> {
+        let last = elements.last()?.and_then(|(key, _)| elements::id_of(&key));
+        let dropped = elements.range(elements::all(DROPPED))?.next_back().transpose()?;
+        let dropped = dropped.and_then(|(key, _)| elements::dropped_id(&key));
+        Ok(last.max(dropped).unwrap_or(DROPPED))
+    }
+
     /// Drops all keys of a database, or of all databases. Whoever calls it holds all stripes.
     pub(crate) fn flush(&self, database: Option<usize>) -> Result<()> {
         let there: Vec<String> = self.database.tables().into_iter().map(|(name, _)| name).collect();
-        let mut tables = self.tables.write();
+        let (mut tables, mut elements) = (self.tables.write(), self.elements.write());
         for number in database.map_or(0..DATABASES, |number| number..number + 1) {
-            tables[number] = None;
-            let name = number.to_string();
-            if there.contains(&name) {
-                self.database.drop_table(&name)?;
+            (tables[number], elements[number]) = (None, None);
+            // Headers go first: without elements they would be wrong, and elements without headers are swept.
+            for name in [number.to_string(), elements_of(number)].iter().filter(|name| there.contains(name)) {
+                self.database.drop_table(name)?;
             }
         }
         Ok(())
@@ -144,7 +196,20 @@ impl Shared {
     /// Has tables be looked for anew: the database is that of another moment. Whoever calls it holds all stripes.
     pub(crate) fn forget_tables(&self) {
         self.tables.write().fill(None);
+        self.elements.write().fill(None);
         self.aggregates.clear();
+    }
+
+    /// The number of a new container.
+    pub(crate) fn new_container(&self) -> u64 {
+        self.next_container.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// A number that nobody foresees, below a bound.
+    pub(crate) fn random(&self, below: u64) -> u64 {
+        let count = self.random.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
+        let drawn = rapidhash::v3::rapidhash_v3(&count.to_le_bytes());
+        ((u128::from(drawn) * u128::from(below)) >> 64) as u64
     }
 
     /// Which lock a key has, in all databases.

@@ -39,7 +39,7 @@ fn add(call: &mut Call<'_, '_>, more: i64) -> Answer {
 }
 
 /// A number with a point. Spaces around it are none.
-fn float(text: &[u8]) -> Result<f64, Refusal> {
+pub(super) fn float(text: &[u8]) -> Result<f64, Refusal> {
     let parsed = std::str::from_utf8(text).ok().and_then(|text| text.parse::<f64>().ok());
     parsed.filter(|number| !number.is_nan()).ok_or("ERR value is not a valid float".into())
 }
@@ -62,7 +62,7 @@ fn incrbyfloat(call: &mut Call<'_, '_>) -> Answer {
 }
 
 /// With at most seventeen digits behind the point, and no more than it takes.
-fn shown(number: f64) -> String {
+pub(super) fn shown(number: f64) -> String {
     let text = format!("{number:.17}");
     let shortest = format!("{number}");
     if shortest.len() <= text.len() {

@@ -8,7 +8,7 @@ use forebay::Table;
 use super::{Answer, Call, Command, Refusal, SYNTAX, Use, integer, is, strings};
 use crate::glob;
 use crate::resp::Reply;
-use crate::value::Type;
+use crate::value::{Header, Type};
 
 pub(super) const COMMANDS: &[Command] = &[
     Command { name: "DEL", arity: -2, keys: (1, -1, 1), uses: Use::Changes, run: del },
@@ -60,9 +60,8 @@ fn rename(call: &mut Call<'_, '_>) -> Answer {
     let stored = call.stored(from)?.cloned().ok_or("ERR no such key")?;
     strings::checked_key(call, to)?;
     let moves = !is_careful || call.stored(to)?.is_none();
-    if moves {
-        call.delete(from);
-        call.turn.set(database, to, Some(stored));
+    if moves && from != to {
+        call.turn.rename(database, from, to, stored);
     }
     match is_careful {
         true => call.reply.int(i64::from(moves)),
@@ -97,11 +96,16 @@ fn copy(call: &mut Call<'_, '_>) -> Answer {
     // One that cannot be opened is no target, and is not left to the turn's commit.
     call.turn.shared.table(database)?;
     let stored = call.stored(from)?.cloned();
-    let copies = stored.is_some() && (replaces || call.turn.get(database, to)?.is_none());
-    if copies {
-        call.turn.set(database, to, stored);
+    let is_free = replaces || call.turn.get(database, to)?.is_none();
+    let Some(mut stored) = stored.filter(|_| is_free) else {
+        call.reply.int(0);
+        return Ok(());
+    };
+    if let Some(header) = Header::of(&stored.bytes) {
+        stored.bytes = call.copied(&header, database)?.encode();
     }
-    call.reply.int(i64::from(copies));
+    call.turn.set(database, to, Some(stored));
+    call.reply.int(1);
     Ok(())
 }
 

@@ -1,15 +1,21 @@
-//! What can be asked. Each file has the commands of one kind, and says for each how many arguments it takes, which of
+//! What can be asked. Each file or folder has the commands of one kind, and says for each how many arguments it takes, which of
 //! them are keys, and whether it reads or writes them; [`ALL`] has one line a file.
 
 mod aggregates;
 mod bits;
 mod connection;
+mod containers;
 mod counters;
 mod engine;
 mod expiry;
+mod hashes;
 mod keys;
+mod lists;
+mod numbers;
 mod server;
+mod sets;
 mod slowlog;
+mod sorted_sets;
 mod strings;
 mod transactions;
 
@@ -29,7 +35,7 @@ pub(crate) use aggregates::Aggregates;
 pub(crate) use transactions::Queue;
 
 /// All of them.
-const ALL: [&[Command]; 11] = [
+const ALL: [&[Command]; 15] = [
     aggregates::COMMANDS,
     engine::COMMANDS,
     slowlog::COMMANDS,
@@ -40,6 +46,10 @@ const ALL: [&[Command]; 11] = [
     strings::COMMANDS,
     counters::COMMANDS,
     bits::COMMANDS,
+    hashes::COMMANDS,
+    sets::COMMANDS,
+    sorted_sets::COMMANDS,
+    lists::COMMANDS,
     transactions::COMMANDS,
 ];
 
@@ -59,12 +69,19 @@ pub(crate) enum Use {
     Writes,
     /// It adds what merges, and reads nothing: only who wants all keys waits for it.
     Adds,
+    /// It reads a container's elements, which it names from its third argument on, each so many arguments.
+    ReadsNamed(usize),
+    /// The same, and it writes them.
+    ChangesNamed(usize),
     /// It concerns all keys there are.
     Whole,
 }
 
 /// Which arguments are keys: the first, the last (from the end where it is negative), and the step between them.
 pub(crate) type Keys = (usize, isize, usize);
+/// In the place of the last: the argument before the first says how many there are. What is between that and the name is a
+/// key, too.
+pub(crate) const COUNTED: isize = isize::MIN;
 
 /// See the module.
 pub(crate) struct Command {
@@ -207,11 +224,22 @@ impl Command {
     pub(crate) fn keys_of<'a>(&self, arguments: &'a [&'a [u8]]) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         let (first, last, step) = self.keys;
         let end = match last {
+            COUNTED => {
+                let count = arguments.get(first - 1).and_then(|count| integer(count).ok());
+                first.saturating_add(count.and_then(|count| usize::try_from(count).ok()).unwrap_or(0))
+            }
             last if last >= 0 => last as usize + 1,
             last => (arguments.len() + 1).saturating_sub(last.unsigned_abs()),
         };
+        let before = if last == COUNTED { 1..first - 1 } else { 0..0 };
         let end = if first == 0 { 0 } else { end.min(arguments.len()) };
-        arguments.get(first..end).unwrap_or_default().iter().step_by(step.max(1)).copied()
+        let before = arguments.get(before).unwrap_or_default().iter();
+        before.chain(arguments.get(first..end).unwrap_or_default().iter().step_by(step.max(1))).copied()
+    }
+
+    /// Whether it writes.
+    fn writes(&self) -> bool {
+        matches!(self.uses, Use::Changes | Use::Writes | Use::Adds | Use::Whole | Use::ChangesNamed(_))
     }
 
     /// Tells a plan what it needs.
@@ -224,9 +252,17 @@ impl Command {
             uses => {
                 let is_read = uses != Use::Writes;
                 self.keys_of(arguments).for_each(|key| plan.key(client.database, key, is_read));
+                if let Use::ReadsNamed(step) | Use::ChangesNamed(step) = uses {
+                    let names = arguments[2..].iter().step_by(step);
+                    names.for_each(|name| plan.name(client.database, arguments[1], name));
+                }
             }
         }
     }
+}
+
+fn wrong_arity(name: &str) -> Refusal {
+    format!("ERR wrong number of arguments for '{name}' command").into()
 }
 
 /// Does what is asked, in a turn that has its keys.
@@ -253,8 +289,7 @@ pub(crate) fn run(call: &mut Call<'_, '_>) {
 fn checked(call: &Call<'_, '_>) -> Result<&'static Command, Refusal> {
     let command = find(call.arguments[0]).ok_or_else(|| unknown(call.arguments))?;
     if !command.takes(call.arguments.len()) {
-        let name = command.name.to_ascii_lowercase();
-        return Err(format!("ERR wrong number of arguments for '{name}' command").into());
+        return Err(wrong_arity(&command.name.to_ascii_lowercase()));
     }
     if !call.client.is_known && !connection::is_open(command.name) {
         return Err("NOAUTH Authentication required.".into());
@@ -267,7 +302,7 @@ fn run_command(command: &Command, call: &mut Call<'_, '_>) -> Answer {
     if call.reply.bytes.len() > reply_bytes_max(call) {
         return Err("ERR the replies of this transaction are too long; ask for less at a time".into());
     }
-    if matches!(command.uses, Use::Changes | Use::Writes | Use::Adds | Use::Whole) {
+    if command.writes() {
         if call.turn.is_full() {
             return Err("ERR this transaction has written too much; write less at a time".into());
         }

@@ -45,14 +45,15 @@ fn info(call: &mut Call<'_, '_>) -> Answer {
 /// The flags and keys that clients ask for.
 fn described(call: &mut Call<'_, '_>, command: &Command) {
     let reply = &mut *call.reply;
-    let (first, last, step) = command.keys;
+    // As of commands that say how many keys there are, clients have to ask for those.
+    let (first, last, step) = if command.keys.1 == super::COUNTED { (0, 0, 0) } else { command.keys };
     reply.array(6);
     reply.bulk(command.name.to_ascii_lowercase().as_bytes());
     reply.int(command.arity as i64);
     reply.array(1);
     reply.simple(match command.uses {
-        Use::Changes | Use::Writes | Use::Adds | Use::Whole => "write",
-        Use::Reads => "readonly",
+        Use::Changes | Use::Writes | Use::Adds | Use::Whole | Use::ChangesNamed(_) => "write",
+        Use::Reads | Use::ReadsNamed(_) => "readonly",
         Use::Nothing => "fast",
     });
     [first as i64, last as i64, step as i64].into_iter().for_each(|number| reply.int(number));
@@ -139,12 +140,11 @@ fn takes_modes(call: &Call<'_, '_>) -> Answer {
 
 fn flush(call: &mut Call<'_, '_>, database: Option<usize>) -> Answer {
     takes_modes(call)?;
-    // What waits would come back.
+    // What waits would come back. A watched key that was there is found missing; of one that was not, nothing has changed.
     call.turn.write_out()?;
     let flushed = call.turn.shared.flush(database);
     // Where that failed some may be gone.
     call.turn.forget(database);
-    call.turn.stripes().for_each(|stripe| stripe.all_written(database));
     flushed?;
     call.reply.ok();
     Ok(())

@@ -88,6 +88,7 @@ impl Queue {
                 match found.uses {
                     Use::Nothing => {}
                     Use::Whole => plan.whole(),
+                    // They are looked up one by one.
                     _ => found.keys_of(&arguments).for_each(|key| plan.lock(key)),
                 }
             }

@@ -79,7 +79,7 @@ impl Server {
         let polls =
             (0..config.loops.max(1)).map(|_| Poll::new()).collect::<io::Result<Vec<_>>>().map_err(told)?;
         let doors = polls.iter().map(Door::new).collect::<io::Result<Arc<[Door]>>>().map_err(told)?;
-        let shared = Arc::new(Shared::new(database, config));
+        let shared = Arc::new(Shared::new(database, config)?);
         let one = |(number, poll)| Loop::new(&shared, &listener, poll, Arc::clone(&doors), number);
         let loops = polls.into_iter().enumerate().map(one).collect::<io::Result<_>>().map_err(told)?;
         let port = Port::open(&shared)?;
@@ -112,6 +112,7 @@ impl Server {
         let Self { shared, listener, port, loops, .. } = self;
         let watched =
             port.map(|port| thread::Builder::new().name("forebay-metrics".into()).spawn(move || port.run()));
+        let sweeper = crate::sweep::spawn(&shared);
         let threads: Vec<_> = loops
             .into_iter()
             .enumerate()
@@ -139,6 +140,10 @@ impl Server {
         // Without it nobody can look, and the server goes on.
         watched.into_iter().flatten().for_each(|watched| drop(watched.join()));
         drop(listener);
+        ended = ended.and(sweeper.and_then(|sweeper| {
+            sweeper.thread().unpark();
+            sweeper.join().map_err(|_| io::Error::other("the sweeper has panicked"))
+        }));
         let database = Arc::clone(&shared.database);
         drop(shared);
         match Arc::try_unwrap(database) {

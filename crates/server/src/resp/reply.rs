@@ -82,6 +82,19 @@ impl Reply {
         }
     }
 
+    /// Elements of which each is there once.
+    pub(crate) fn set(&mut self, length: usize) {
+        self.line(if self.version == 3 { b'~' } else { b'*' }, length);
+    }
+
+    /// A number with a point, as it is shown.
+    pub(crate) fn double(&mut self, shown: &str) {
+        match self.version {
+            3 => self.line(b',', shown),
+            _ => self.bulk(shown.as_bytes()),
+        }
+    }
+
     /// A text for people.
     pub(crate) fn verbatim(&mut self, text: &str) {
         if self.version == 3 {

@@ -19,57 +19,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-KEYS = [b"a", b"b", b"c", b"key:1", b"key:2", b""]
-VALUES = [b"", b"0", b"1", b"-5", b"17", b"3.5", b"text", b"9223372036854775807", b"\x00\xff\r\n", b"x" * 100]
-NUMBERS = [b"0", b"1", b"-1", b"3", b"-7", b"100", b"9223372036854775807", b"nothing"]
-TIMES = [b"100", b"1000", b"0", b"-1", b"x", b"9223372036854775807"]
+from random_commands import command
 
 
-def command(rng: random.Random) -> list[bytes]:
-    key, value, number, when = (lambda some=some: rng.choice(some) for some in (KEYS, VALUES, NUMBERS, TIMES))
-    some_keys = lambda: [key() for _ in range(rng.randint(1, 3))]  # noqa: E731
-    choices: list[Any] = [
-        lambda: [b"SET", key(), value()],
-        lambda: [b"SET", key(), value(), rng.choice([b"NX", b"XX", b"GET", b"KEEPTTL", b"nonsense"])],
-        lambda: [b"SET", key(), value(), rng.choice([b"EX", b"PX"]), when(), *rng.choice([[], [b"NX"], [b"GET"], [b"XX", b"GET"]])],
-        lambda: [b"GET", key()],
-        lambda: [b"GETSET", key(), value()],
-        lambda: [b"GETDEL", key()],
-        lambda: [b"GETEX", key(), *rng.choice([[], [b"PERSIST"], [b"EX", when()], [b"EX"]])],
-        lambda: [b"SETNX", key(), value()],
-        lambda: [b"SETEX", key(), when(), value()],
-        lambda: [b"MGET", *some_keys()],
-        lambda: [b"MSET", *sum(([key(), value()] for _ in range(2)), [])],
-        lambda: [b"MSETNX", key(), value(), key(), value()],
-        lambda: [b"STRLEN", key()],
-        lambda: [b"APPEND", key(), value()],
-        lambda: [b"GETRANGE", key(), number(), number()],
-        lambda: [b"SETRANGE", key(), rng.choice([b"0", b"3", b"-1", b"20", b"x"]), value()],
-        lambda: [rng.choice([b"INCR", b"DECR"]), key()],
-        lambda: [rng.choice([b"INCRBY", b"DECRBY"]), key(), number()],
-        lambda: [b"INCRBYFLOAT", rng.choice([b"f", b"g"]), rng.choice([b"1", b"0.5", b"-2.25", b"1e3", b"text"])],
-        lambda: [rng.choice([b"DEL", b"UNLINK", b"EXISTS", b"TOUCH"]), *some_keys()],
-        lambda: [b"TYPE", key()],
-        lambda: [rng.choice([b"RENAME", b"RENAMENX"]), key(), key()],
-        lambda: [b"COPY", key(), key(), *rng.choice([[], [b"REPLACE"]])],
-        lambda: [rng.choice([b"EXPIRE", b"PEXPIREAT"]), key(), rng.choice([b"100", b"4000000000000", b"-1", b"x"]), *rng.choice([[], [b"NX"], [b"XX"], [b"GT"], [b"LT"], [b"NX", b"GT"], [b"no"]])],
-        lambda: [rng.choice([b"TTL", b"EXPIRETIME"]), key()],
-        lambda: [b"PERSIST", key()],
-        lambda: [b"SETBIT", key(), rng.choice([b"0", b"7", b"100", b"-1", b"x"]), rng.choice([b"0", b"1", b"2"])],
-        lambda: [b"GETBIT", key(), rng.choice([b"0", b"7", b"100", b"-1"])],
-        lambda: [b"BITCOUNT", key(), *rng.choice([[], [b"0", b"-1"], [b"1", b"2"], [b"-5", b"3", b"BIT"], [b"0"]])],
-        lambda: [b"BITPOS", key(), rng.choice([b"0", b"1", b"2"]), *rng.choice([[], [b"1"], [b"0", b"-1"], [b"2", b"9", b"BIT"]])],
-        lambda: [b"BITOP", rng.choice([b"AND", b"OR", b"XOR", b"NOT"]), key(), *some_keys()],
-        lambda: [b"DBSIZE"],
-        lambda: [b"SELECT", rng.choice([b"0", b"1", b"16", b"x"])],
-        lambda: [rng.choice([b"MULTI", b"EXEC", b"DISCARD", b"UNWATCH"])],
-        lambda: [b"WATCH", key()],
-        lambda: [rng.choice([b"FLUSHDB", b"PING", b"RANDOMKEY"])],
-        lambda: [b"ECHO", value()],
-        lambda: [rng.choice([b"GET", b"SET", b"INCR", b"MSET", b"NOSUCH"])],
-        lambda: [b"SCAN", b"0", b"COUNT", b"1000", b"MATCH", rng.choice([b"*", b"key:*", b"[ab]"])],
-    ]
-    return rng.choice(choices)()
+def same_zero(text: bytes) -> bytes:
+    """Scores of ours are never -0."""
+    return b"0" if text == b"-0" else text
 
 
 class Connection:
@@ -90,13 +45,26 @@ class Connection:
         assert line.endswith(b"\r\n"), f"the connection ended with {line!r}"
         mark, rest = line[:1], line[1:-2]
         if mark in b"+-:,#_(":
-            return (mark, rest)
+            return (mark, same_zero(rest))
         count = int(rest)
         if count < 0:
             return (mark, None)
         if mark in b"$=":
-            return (mark, self.file.read(count + 2)[:-2])
+            return (mark, same_zero(self.file.read(count + 2)[:-2]))
+        if mark == b"~":
+            return (mark, sorted(self.read() for _ in range(count)))
         return (mark, [self.read() for _ in range(2 * count if mark == b"%" else count)])
+
+
+# In the order of our own hashes, or at random.
+UNORDERED = {b"HGETALL", b"HKEYS", b"HVALS", b"HRANDFIELD", b"SMEMBERS", b"SPOP", b"SRANDMEMBER", b"ZRANDMEMBER", b"SINTER", b"SUNION", b"SDIFF"}
+
+
+def paired(flat: list[Any], is_paired: bool) -> list[Any]:
+    """Elements in an order of their own; in pairs, where they are and do not say so."""
+    if is_paired and flat and flat[0][0] != b"*":
+        flat = [list(pair) for pair in zip(flat[::2], flat[1::2], strict=True)]
+    return sorted(map(repr, flat))
 
 
 def are_equal(request: list[bytes], ours: Any, theirs: Any) -> bool:
@@ -112,6 +80,17 @@ def are_equal(request: list[bytes], ours: Any, theirs: Any) -> bool:
         # Positions are our own, and keys come in our order.
         kept = [(one[1][0][1] == b"0", sorted(key for _, key in one[1][1][1])) for one in (ours, theirs)]
         return kept[0] == kept[1]
+    if ours[0] == b"*" and ours[1] is not None and theirs[1] is not None:
+        if request[0] in (b"HSCAN", b"SSCAN", b"ZSCAN"):
+            kept = [(one[1][0], paired(one[1][1][1], request[0] != b"SSCAN")) for one in (ours, theirs)]
+            return kept[0] == kept[1]
+        if request[0] in UNORDERED:
+            is_paired = request[0] == b"HGETALL" or request[-1] in (b"WITHVALUES", b"WITHSCORES")
+            return paired(ours[1], is_paired) == paired(theirs[1], is_paired)
+    if request[0] == b"HGETALL" and ours[0] == b"%":
+        return paired(ours[1], True) == paired(theirs[1], True)
+    if request[0] in (b"HRANDFIELD", b"SRANDMEMBER", b"ZRANDMEMBER") and len(request) == 2:
+        return (ours[1] is None) == (theirs[1] is None)
     if request[0] == b"TTL" and ours[0] == b":" and int(ours[1]) > 0 and int(theirs[1]) > 0:
         # Each by its own clock.
         return abs(int(ours[1]) - int(theirs[1])) <= 3

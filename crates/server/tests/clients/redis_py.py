@@ -34,6 +34,13 @@ def main() -> None:
             assert len(set(client.scan_iter("key:*", count=100))) == 1000
             client.setbit("bits", 7, 1)
             assert client.bitcount("bits") == 1 and client.type("bits") == "string"
+            assert client.hset("hash", mapping={"a": 1, "b": 2}) == 2 and client.hgetall("hash") == {"a": "1", "b": "2"}
+            assert client.hincrby("hash", "a", 4) == 5 and dict(client.hscan_iter("hash")) == {"a": "5", "b": "2"}
+            assert client.sadd("set", "x", "y") == 2 and client.smembers("set") == {"x", "y"} and client.sismember("set", "x")
+            assert client.zadd("scores", {"low": 1, "high": 2.5}) == 2 and client.zscore("scores", "high") == 2.5
+            assert [list(pair) for pair in client.zrange("scores", 0, -1, withscores=True)] == [["low", 1.0], ["high", 2.5]]
+            assert client.rpush("list", "a", "b", "c") == 3 and client.lrange("list", 0, -1) == ["a", "b", "c"]
+            assert client.lpop("list", 2) == ["a", "b"] and client.delete("hash", "set", "scores", "list") == 4
             assert client.info()["redis_version"].startswith("7.") and client.dbsize() == 1006
             client.flushdb()
             assert client.dbsize() == 0

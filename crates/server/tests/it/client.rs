@@ -126,6 +126,13 @@ impl Client {
         self.read()
     }
 
+    /// Asks several lines at once.
+    pub(crate) fn ask_all(&mut self, lines: &[String]) -> Vec<Got> {
+        let words = |line: &String| encode(&line.split(' ').map(str::as_bytes).collect::<Vec<_>>());
+        self.socket.write_all(&lines.iter().flat_map(words).collect::<Vec<_>>()).expect("it is there");
+        lines.iter().map(|_| self.read()).collect()
+    }
+
     fn line(&mut self) -> String {
         let mut line = Vec::new();
         self.from.read_until(b'\n', &mut line).expect("a reply comes");
@@ -162,7 +169,8 @@ impl Client {
                 Got::Bulk(bytes)
             }
             "*" if count() < 0 => Got::Null,
-            "*" => Got::Array((0..count()).map(|_| self.read()).collect()),
+            "," => Got::bulk(rest),
+            "*" | "~" => Got::Array((0..count()).map(|_| self.read()).collect()),
             "%" => Got::Array((0..2 * count()).map(|_| self.read()).collect()),
             other => panic!("{other} begins no reply"),
         }

@@ -5,7 +5,7 @@ use forebay_server::Config;
 use crate::client::{Client, Got, Running};
 
 /// Asks line after line. What is expected stands as `redis-cli` shows it, in short.
-fn check(client: &mut Client, lines: &[(&str, &str)]) {
+pub(crate) fn check(client: &mut Client, lines: &[(&str, &str)]) {
     for (line, expected) in lines {
         assert_eq!(shown(&client.ask(line)), *expected, "{line}");
     }
@@ -229,6 +229,10 @@ fn what_is_watched_ends_a_transaction() {
     check(&mut one, &[("WATCH k", "OK"), ("MULTI", "OK"), ("PING", "QUEUED")]);
     check(&mut other, &[("FLUSHDB", "OK")]);
     check(&mut one, &[("EXEC", "nil")]);
+    // One that was not there is not there as before.
+    check(&mut one, &[("WATCH nothing", "OK"), ("MULTI", "OK"), ("PING", "QUEUED")]);
+    check(&mut other, &[("FLUSHDB", "OK")]);
+    check(&mut one, &[("EXEC", "[PONG]")]);
     // One that is refused spoils all; one that fails, itself only.
     check(&mut one, &[("MULTI", "OK"), ("NOSUCH", "!ERR"), ("PING", "QUEUED"), ("EXEC", "!EXECABORT")]);
     check(

@@ -3,10 +3,15 @@
 #![expect(clippy::disallowed_methods, reason = "threads and sockets of this machine are what is tested")]
 
 mod aggregates;
+mod agreement;
 mod client;
 mod commands;
+mod container_model;
+mod container_steps;
+mod containers;
 mod engine;
 mod failures;
+mod large_containers;
 mod limits;
 mod model;
 mod observe;

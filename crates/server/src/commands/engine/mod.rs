@@ -162,7 +162,7 @@ fn rollback(call: &mut Call<'_, '_>) -> Answer {
     shared.database.rollback(&name)?;
     shared.forget_tables();
     call.turn.forget(None);
-    call.turn.stripes().for_each(|stripe| stripe.all_written(None));
+    call.turn.stripes().for_each(crate::shared::Stripe::all_written);
     call.reply.ok();
     Ok(())
 }

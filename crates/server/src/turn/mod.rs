@@ -1,7 +1,9 @@
 //! A turn: what the requests of a loop read and write between two rounds of its sockets, with one commit at its end.
 //!
-//! **Invariant:** the lock of each key that is read or written is held, and what was written is in `entries` until it is
-//! committed.
+//! **Invariant:** the lock of each key that is read or written is held, and what was written is in `entries` and `elements`
+//! until it is committed.
+
+mod elements;
 
 use forebay::{Batch, Durability, Error, Result};
 use forebay_env::sync::MutexGuard;
@@ -9,6 +11,10 @@ use hashbrown::HashMap;
 use hashbrown::hash_map::EntryRef;
 
 use crate::shared::{DATABASES, STRIPES, Shared, Stripe};
+use crate::value::Header;
+use elements::Elements;
+
+pub(crate) use elements::{Element, Way};
 
 /// What a key holds, as it is stored, and when that expires, in milliseconds since 1970.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +26,11 @@ pub(crate) struct Stored {
 impl Stored {
     fn of((bytes, expiry): (Vec<u8>, Option<u64>)) -> Self {
         Self { bytes, expiry }
+    }
+
+    /// The number of the container that it is.
+    fn id(&self) -> Option<u64> {
+        Header::of(&self.bytes).map(|header| header.id)
     }
 }
 
@@ -73,6 +84,8 @@ const AHEAD_KEYS_BYTES_MAX: usize = 4 << 20;
 const AHEAD_BYTES_MAX: usize = 2 << 20;
 /// A turn ends behind the request that has made it handle more than this: read, written and answered together.
 const WORK_BYTES_MAX: usize = 8 << 20;
+/// Or that has made it hold more than this of elements of containers.
+const ELEMENTS_BYTES_MAX: usize = 16 << 20;
 /// What was read, and is not written, is forgotten beyond this: it can be looked up again.
 const READ_BYTES_MAX: usize = 8 << 20;
 /// What a turn has written is at most this before yet another request may write. Few come to it: transactions.
@@ -86,6 +99,8 @@ pub(crate) struct Plan {
     /// What will be read, for each database.
     reads: [Vec<Vec<u8>>; DATABASES],
     reads_bytes: usize,
+    /// Keys of containers, and what is looked for in them by name.
+    names: [Vec<(Vec<u8>, Vec<u8>)>; DATABASES],
     /// Whose transactions it has: those that wait, and the keys that are watched.
     queued: Option<u64>,
     watched: Option<u64>,
@@ -103,6 +118,14 @@ impl Plan {
     pub(crate) fn lock(&mut self, key: &[u8]) {
         let stripe = Shared::stripe_of(key);
         self.stripes[stripe / 64] |= 1 << (stripe % 64);
+    }
+
+    /// A field or member that will be read.
+    pub(crate) fn name(&mut self, database: usize, key: &[u8], name: &[u8]) {
+        if self.reads_bytes < AHEAD_KEYS_BYTES_MAX {
+            self.reads_bytes += key.len() + name.len() + 2 * size_of::<Vec<u8>>();
+            self.names[database].push((key.to_vec(), name.to_vec()));
+        }
     }
 
     /// All keys.
@@ -131,6 +154,7 @@ pub(crate) struct Turn<'s> {
     /// By their numbers: in this order all turns take them.
     locks: Vec<(usize, MutexGuard<'s, Stripe>)>,
     entries: Entries,
+    elements: [Elements; DATABASES],
     /// Of entries that were written, and of those that were read only.
     written_bytes: usize,
     read_bytes: usize,
@@ -155,6 +179,7 @@ impl<'s> Turn<'s> {
             shared,
             locks,
             entries: Entries::default(),
+            elements: Default::default(),
             written_bytes: 0,
             read_bytes: 0,
             work_bytes: 0,
@@ -179,6 +204,15 @@ impl<'s> Turn<'s> {
                 turn.read_bytes += entry.bytes;
                 turn.entries.insert(Key { database, bytes: key }, entry);
             }
+        }
+        for (database, names) in plan.names.iter_mut().enumerate().filter(|(_, names)| !names.is_empty()) {
+            let mut keys = Vec::with_capacity(names.len());
+            for (key, name) in names.drain(..) {
+                let id = turn.get(database, &key).ok().flatten().and_then(Stored::id);
+                keys.extend(id.map(|id| crate::elements::named(id, &name)));
+            }
+            let left = AHEAD_BYTES_MAX.saturating_sub(turn.elements_bytes());
+            drop(turn.look_up_within(database, keys, left));
         }
         turn
     }
@@ -209,15 +243,28 @@ impl<'s> Turn<'s> {
         Ok(entry.stored.as_ref())
     }
 
-    /// Has a key hold something, or nothing.
+    /// Has a key hold something, or nothing. A container that it held is dropped; of one that nobody has looked at here,
+    /// the sweeper finds out.
     pub(crate) fn set(&mut self, database: usize, key: &[u8], stored: Option<Stored>) {
-        let stripe = self.stripe(key);
-        debug_assert!(stripe.is_some(), "the plan has the key");
-        if let Some(stripe) = stripe {
-            stripe.written(database, key);
+        let now = stored.as_ref().and_then(Stored::id);
+        let before = self.write(database, key, stored);
+        if before != now {
+            let elements = &mut self.elements[database];
+            before.into_iter().for_each(|id| elements.drop_container(id));
+            now.into_iter().for_each(|id| elements.own(id, key));
         }
-        self.has_written = true;
-        self.transaction = self.transaction.map(|_| true);
+    }
+
+    /// Gives what a key holds to another one.
+    pub(crate) fn rename(&mut self, database: usize, from: &[u8], to: &[u8], stored: Stored) {
+        debug_assert!(from != to, "then there is nothing to do");
+        self.set(database, to, Some(stored));
+        self.write(database, from, None);
+    }
+
+    /// The same, where no container is dropped. Returns the number of the one that the key held.
+    fn write(&mut self, database: usize, key: &[u8], stored: Option<Stored>) -> Option<u64> {
+        self.touch(database, key);
         let entry = Entry::new(key, stored, true);
         self.written_bytes += entry.bytes;
         self.work_bytes = self.work_bytes.saturating_add(entry.bytes);
@@ -227,9 +274,24 @@ impl<'s> Turn<'s> {
                 let old = found.insert(entry);
                 let sum = if old.is_written { &mut self.written_bytes } else { &mut self.read_bytes };
                 *sum = sum.saturating_sub(old.bytes);
+                old.stored?.id()
             }
-            EntryRef::Vacant(vacant) => drop(vacant.insert_with_key(sought.owned(), entry)),
+            EntryRef::Vacant(vacant) => {
+                vacant.insert_with_key(sought.owned(), entry);
+                None
+            }
         }
+    }
+
+    /// Notes that what a key holds was changed.
+    pub(crate) fn touch(&mut self, database: usize, key: &[u8]) {
+        let stripe = self.stripe(key);
+        debug_assert!(stripe.is_some(), "the plan has the key");
+        if let Some(stripe) = stripe {
+            stripe.written(database, key);
+        }
+        self.has_written = true;
+        self.transaction = self.transaction.map(|_| true);
     }
 
     /// Notes that so many bytes were handled besides.
@@ -239,12 +301,14 @@ impl<'s> Turn<'s> {
 
     /// Whether what it was asked is enough, and the rest is for the next one.
     pub(crate) fn is_over(&self) -> bool {
-        self.failed.is_some() || self.work_bytes > WORK_BYTES_MAX
+        self.failed.is_some()
+            || self.work_bytes > WORK_BYTES_MAX
+            || self.elements_bytes() > ELEMENTS_BYTES_MAX
     }
 
     /// Whether it has written so much that nothing more may be.
     pub(crate) fn is_full(&self) -> bool {
-        self.written_bytes > WRITTEN_BYTES_MAX
+        self.written_bytes.saturating_add(self.elements_bytes()) > WRITTEN_BYTES_MAX
     }
 
     /// The lock of a key, if the turn has it.
@@ -312,6 +376,12 @@ impl<'s> Turn<'s> {
                 None => batch.delete(&table, key),
             }
         }
+        for (database, elements) in self.elements.iter_mut().enumerate() {
+            match elements.is_written() {
+                true => elements.write_out(&self.shared.elements(database)?, &mut batch),
+                false => *elements = Elements::default(),
+            }
+        }
         if batch.is_empty() {
             return Ok(());
         }
@@ -326,8 +396,16 @@ impl<'s> Turn<'s> {
         &mut self.added
     }
 
+    /// Memory that elements take which it has looked at or written.
+    pub(crate) fn elements_bytes(&self) -> usize {
+        self.elements.iter().map(Elements::bytes).sum()
+    }
+
     /// Forgets what it knows of keys: they were dropped.
     pub(crate) fn forget(&mut self, database: Option<usize>) {
+        for number in database.map_or(0..DATABASES, |number| number..number + 1) {
+            self.elements[number] = Elements::default();
+        }
         self.entries.retain(|key, _| database.is_some_and(|dropped| dropped != key.database));
         self.has_written = true;
     }

@@ -1,7 +1,9 @@
 #!/bin/sh
-# run.sh PYTHON FOREBAY ROUNDS SEED: clients of Redis, one after the other, on a server of their own.
+# run.sh PYTHON FOREBAY ROUNDS SEED: clients of Redis, one after the other, on a server of their own. Each runs where its
+# language's tools are; libraries and programs that are made go to target/server-clients.
 set -eu
-here=$(dirname "$0")
+here=$(cd "$(dirname "$0")" && pwd)
+made=$(cd "$(dirname "$1")/.." && pwd)
 folder=$(mktemp -d)
 "$2" serve "$folder/db" --listen 127.0.0.1:0 2>"$folder/told" &
 server=$!
@@ -12,9 +14,33 @@ while ! grep -q listening "$folder/told"; do
     [ $tries -lt 200 ] || { cat "$folder/told" >&2; exit 1; }
     sleep 0.05
 done
-"$1" "$here/redis_py.py" "$(sed -n 's/.*:\([0-9]*\)$/\1/p' "$folder/told")"
-if command -v redis-server >/dev/null; then
-    "$1" "$here/differential.py" --forebay "$2" --rounds "$3" --seed "$4"
-else
-    echo 'skipped: the comparison with redis-server, which is not installed' >&2
+port=$(sed -n 's/.*:\([0-9]*\)$/\1/p' "$folder/told")
+
+# Whether a tool is there; says so where it is not.
+have() {
+    command -v "$1" >/dev/null || { echo "skipped: $2, for want of $1" >&2; return 1; }
+}
+
+"$1" "$here/redis_py.py" "$port"
+if have npm 'node-redis and ioredis'; then
+    mkdir -p "$made/node" && cp "$here"/node/* "$made/node/"
+    (cd "$made/node" && npm install --silent --no-audit --no-fund && node node_redis.mjs "$port" && node ioredis.mjs "$port")
 fi
+if have go go-redis; then
+    (cd "$here/go" && go build -o "$made/go-redis" . && "$made/go-redis" "$port")
+fi
+if have mvn 'Jedis and Lettuce'; then
+    mvn --quiet --batch-mode --file "$here/java/pom.xml" compile exec:java -Dmade="$made/java" -Dexec.mainClass=Clients -Dexec.args="$port"
+fi
+cargo run --quiet --manifest-path "$here/rust/Cargo.toml" --target-dir "$made/rust" -- "$port"
+if have redis-benchmark redis-benchmark; then
+    redis-benchmark -p "$port" -n 2000 -c 20 -q -t ping,set,get,incr,lpush,rpush,lpop,rpop,sadd,hset,spop,zadd,zpopmin,lrange,mset >"$folder/bench"
+    ! grep -qi error "$folder/bench" || { cat "$folder/bench" >&2; exit 1; }
+    echo 'redis-benchmark ends without errors'
+fi
+if have redis-server 'the comparison with redis-server'; then
+    "$1" "$here/differential.py" --forebay "$2" --rounds "$3" --seed "$4"
+fi
+kill $server
+trap 'rm -rf "$folder"' EXIT
+wait $server

@@ -4,17 +4,19 @@
 //! until it is committed.
 
 mod elements;
+mod plan;
 
 use forebay::{Batch, Durability, Error, Result};
 use forebay_env::sync::MutexGuard;
 use hashbrown::HashMap;
 use hashbrown::hash_map::EntryRef;
 
-use crate::shared::{DATABASES, STRIPES, Shared, Stripe};
+use crate::shared::{DATABASES, Shared, Stripe};
 use crate::value::Header;
 use elements::Elements;
 
 pub(crate) use elements::{Element, Way};
+pub(crate) use plan::Plan;
 
 /// What a key holds, as it is stored, and when that expires, in milliseconds since 1970.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,9 +80,7 @@ impl Sought<'_> {
     }
 }
 
-/// Keys that are looked up before the requests are done take at most this; others are looked up when it is their turn.
-const AHEAD_KEYS_BYTES_MAX: usize = 4 << 20;
-/// So do their values, about.
+/// Values that are looked up before the requests are done take about this at most.
 const AHEAD_BYTES_MAX: usize = 2 << 20;
 /// A turn ends behind the request that has made it handle more than this: read, written and answered together.
 const WORK_BYTES_MAX: usize = 8 << 20;
@@ -90,63 +90,6 @@ const ELEMENTS_BYTES_MAX: usize = 16 << 20;
 const READ_BYTES_MAX: usize = 8 << 20;
 /// What a turn has written is at most this before yet another request may write. Few come to it: transactions.
 const WRITTEN_BYTES_MAX: usize = 64 << 20;
-
-/// The keys that a turn needs.
-#[derive(Debug, Default)]
-pub(crate) struct Plan {
-    /// A bit for each.
-    stripes: [u64; STRIPES / 64],
-    /// What will be read, for each database.
-    reads: [Vec<Vec<u8>>; DATABASES],
-    reads_bytes: usize,
-    /// Keys of containers, and what is looked for in them by name.
-    names: [Vec<(Vec<u8>, Vec<u8>)>; DATABASES],
-    /// Whose transactions it has: those that wait, and the keys that are watched.
-    queued: Option<u64>,
-    watched: Option<u64>,
-}
-
-impl Plan {
-    pub(crate) fn key(&mut self, database: usize, key: &[u8], is_read: bool) {
-        self.lock(key);
-        if is_read && self.reads_bytes < AHEAD_KEYS_BYTES_MAX {
-            self.reads_bytes += key.len() + size_of::<Vec<u8>>();
-            self.reads[database].push(key.to_vec());
-        }
-    }
-
-    pub(crate) fn lock(&mut self, key: &[u8]) {
-        let stripe = Shared::stripe_of(key);
-        self.stripes[stripe / 64] |= 1 << (stripe % 64);
-    }
-
-    /// A field or member that will be read.
-    pub(crate) fn name(&mut self, database: usize, key: &[u8], name: &[u8]) {
-        if self.reads_bytes < AHEAD_KEYS_BYTES_MAX {
-            self.reads_bytes += key.len() + name.len() + 2 * size_of::<Vec<u8>>();
-            self.names[database].push((key.to_vec(), name.to_vec()));
-        }
-    }
-
-    /// All keys.
-    pub(crate) fn whole(&mut self) {
-        self.stripes = [u64::MAX; STRIPES / 64];
-    }
-
-    /// Whether the commands that a client has queued are to be planned: once, however often it ends them.
-    pub(crate) fn takes_queue(&mut self, client: u64) -> bool {
-        self.queued.replace(client) != Some(client)
-    }
-
-    /// The same of the keys that it watches.
-    pub(crate) fn takes_watched(&mut self, client: u64) -> bool {
-        self.watched.replace(client) != Some(client)
-    }
-
-    fn stripes(&self) -> impl Iterator<Item = usize> {
-        (0..STRIPES).filter(|stripe| self.stripes[stripe / 64] & 1 << (stripe % 64) != 0)
-    }
-}
 
 /// See the module.
 pub(crate) struct Turn<'s> {

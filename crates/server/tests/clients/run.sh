@@ -32,7 +32,6 @@ fi
 if have mvn 'Jedis and Lettuce'; then
     mvn --quiet --batch-mode --file "$here/java/pom.xml" compile exec:java -Dmade="$made/java" -Dexec.mainClass=Clients -Dexec.args="$port"
 fi
-cargo run --quiet --manifest-path "$here/rust/Cargo.toml" --target-dir "$made/rust" -- "$port"
 if have redis-benchmark redis-benchmark; then
     redis-benchmark -p "$port" -n 2000 -c 20 -q -t ping,set,get,incr,lpush,rpush,lpop,rpop,sadd,hset,spop,zadd,zpopmin,lrange,mset >"$folder/bench"
     ! grep -qi error "$folder/bench" || { cat "$folder/bench" >&2; exit 1; }

@@ -16,3 +16,4 @@ mod limits;
 mod model;
 mod observe;
 mod protocol;
+mod redis_rs;

@@ -1,18 +1,24 @@
-//! What a program does that uses redis-rs, unchanged: `cargo run PORT`.
+//! What a program does that uses redis-rs, unchanged.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use redis::{Commands, RedisResult};
 
-fn main() -> RedisResult<()> {
-    let port = std::env::args().nth(1).expect("a port");
+use crate::client::Running;
+
+#[test]
+fn redis_rs_finds_what_it_expects() -> RedisResult<()> {
+    let running = Running::new(forebay_server::Config::default());
     for protocol in ["resp2", "resp3"] {
-        let client = redis::Client::open(format!("redis://127.0.0.1:{port}/?protocol={protocol}"))?;
+        let client = redis::Client::open(format!("redis://{}/?protocol={protocol}", running.address))?;
         let mut connection = client.get_connection()?;
         redis::cmd("FLUSHALL").exec(&mut connection)?;
         let _: () = connection.set_ex("greeting", "hello", 100)?;
         assert_eq!(connection.get::<_, String>("greeting")?, "hello");
-        assert_eq!(connection.mget::<_, Vec<Option<String>>>(&["greeting", "none"])?, [Some("hello".into()), None]);
+        assert_eq!(
+            connection.mget::<_, Vec<Option<String>>>(&["greeting", "none"])?,
+            [Some("hello".into()), None]
+        );
         let mut pipe = redis::pipe();
         pipe.atomic().cmd("INCR").arg("n").cmd("INCRBY").arg("n").arg(41);
         assert_eq!(pipe.query::<(i64, i64)>(&mut connection)?, (1, 42));
@@ -36,6 +42,5 @@ fn main() -> RedisResult<()> {
         let _: () = connection.rpush("list", &[1, 2, 3])?;
         assert_eq!(connection.lrange::<_, Vec<i64>>("list", 0, -1)?, [1, 2, 3]);
     }
-    println!("redis-rs finds what it expects");
     Ok(())
 }

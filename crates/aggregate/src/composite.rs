@@ -73,15 +73,22 @@ impl Composite {
         refused
     }
 
-    /// Appends the state that has these, one for each function; or says which of them is none, by its place.
+    /// Says which of these, one for each function, is no state, by its place.
     #[cfg(feature = "arrow")]
-    pub(crate) fn join(&self, states: &[&[u8]], out: &mut Vec<u8>) -> Result<(), (usize, Error)> {
+    pub(crate) fn check_parts(&self, states: &[&[u8]]) -> Result<(), (usize, Error)> {
         debug_assert_eq!(states.len(), self.functions.len(), "a state for each function");
         for (at, (named, state)) in self.functions.iter().zip(states).enumerate() {
             named.function.finish(state).map_err(|error| (at, error))?;
-            Self::put(named, out, |out| out.extend_from_slice(state));
         }
         Ok(())
+    }
+
+    /// Appends the state that has these, one for each function.
+    #[cfg(feature = "arrow")]
+    pub(crate) fn join(&self, states: &[&[u8]], out: &mut Vec<u8>) {
+        for (named, state) in self.functions.iter().zip(states) {
+            Self::put(named, out, |out| out.extend_from_slice(state));
+        }
     }
 
     /// As [`finish`](Aggregate::finish), but that the answers are appended to others.

@@ -12,8 +12,8 @@ use std::time::Instant;
 use forebay_env::sync::Mutex;
 use mio::Waker;
 
-use crate::commands::{Answer, Call, Refusal};
-use crate::observe::shown;
+use crate::commands::{Answer, Call};
+use crate::observe::{Request, shown};
 use crate::resp::Reply;
 use crate::shared::Shared;
 
@@ -28,13 +28,13 @@ pub(crate) struct Work {
     /// Memory that it holds meanwhile.
     bytes: usize,
     /// The request, for the slow log.
-    shown: Vec<String>,
+    shown: Request,
 }
 
 impl Work {
     pub(crate) fn new(
         bytes: usize,
-        shown: Vec<String>,
+        shown: Request,
         run: impl FnOnce(&mut Reply, &Slot) -> Answer + Send + 'static,
     ) -> Self {
         Self { run: Box::new(run), bytes, shown }
@@ -90,7 +90,7 @@ impl Slot {
 
 struct Task {
     run: Run,
-    shown: Vec<String>,
+    shown: Request,
     version: u8,
     slot: Arc<Slot>,
     waker: Arc<Waker>,
@@ -129,9 +129,9 @@ impl Jobs {
                 let begin = Instant::now();
                 let done = catch_unwind(AssertUnwindSafe(|| run(&mut reply, &slot)));
                 let done = done.unwrap_or_else(|_| Err("ERR the command failed inside; see the log".into()));
-                if let Err(Refusal(text)) = done {
+                if let Err(refusal) = done {
                     reply.bytes.clear();
-                    reply.error(&text);
+                    reply.error(&refusal.0);
                 }
                 shared.slow.note(begin.elapsed(), || shared.database.unix_milliseconds(), || shown);
                 *slot.reply.lock() = Some(reply.bytes);

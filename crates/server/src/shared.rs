@@ -87,6 +87,8 @@ pub(crate) struct Shared {
     /// Whence numbers come that nobody foresees.
     random: AtomicU64,
     stripes: Vec<Mutex<Stripe>>,
+    /// Held while elements of dropped containers are looked for and deleted.
+    pub(crate) sweeping: Mutex<()>,
     pub(crate) aggregates: Aggregates,
     pub(crate) jobs: Jobs,
     pub(crate) slow: SlowLog,
@@ -114,6 +116,7 @@ impl Shared {
             next_container: AtomicU64::new(DROPPED + 1),
             random: AtomicU64::new(random),
             stripes: (0..STRIPES).map(|_| Mutex::new(Stripe::default())).collect(),
+            sweeping: Mutex::default(),
             aggregates: Aggregates::default(),
             jobs: Jobs::new(),
             slow,
@@ -126,10 +129,16 @@ impl Shared {
             next_id: AtomicU64::new(1),
             started: Instant::now(),
         };
-        for (_, elements) in shared.elements_there()? {
-            shared.next_container.fetch_max(Self::last_container(&elements)? + 1, Ordering::Relaxed);
-        }
+        shared.pass_containers()?;
         Ok(shared)
+    }
+
+    /// Has new containers take numbers beyond those that there are.
+    fn pass_containers(&self) -> Result<()> {
+        for (_, elements) in self.elements_there()? {
+            self.next_container.fetch_max(Self::last_container(&elements)? + 1, Ordering::Relaxed);
+        }
+        Ok(())
     }
 
     /// The table of a database of `SELECT`. It is named by its number.
@@ -193,11 +202,14 @@ impl Shared {
         Ok(())
     }
 
-    /// Has tables be looked for anew: the database is that of another moment. Whoever calls it holds all stripes.
-    pub(crate) fn forget_tables(&self) {
+    /// Makes the database what it was at a savepoint. Whoever calls it holds all stripes.
+    pub(crate) fn rollback(&self, savepoint: &str) -> Result<()> {
+        let _sweeping = self.sweeping.lock();
+        self.database.rollback(savepoint)?;
         self.tables.write().fill(None);
         self.elements.write().fill(None);
         self.aggregates.clear();
+        self.pass_containers()
     }
 
     /// The number of a new container.

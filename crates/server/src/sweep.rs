@@ -58,7 +58,8 @@ impl Sweeper {
     pub(crate) fn step(&mut self, shared: &Shared) -> Result<bool> {
         let (mut is_busy, there) = (false, shared.elements_there()?);
         for (_, table) in &there {
-            is_busy |= delete_dropped(shared, table)?;
+            // A table that cannot be read keeps no other from being swept.
+            is_busy |= delete_dropped(shared, table).unwrap_or(false);
         }
         // The one where it was, or the next one that there is.
         let found = there.iter().find(|(number, _)| *number >= self.database).or(there.first());
@@ -66,7 +67,8 @@ impl Sweeper {
         if *number != self.database {
             (self.database, self.next) = (*number, 0);
         }
-        let found = self.look(shared, table)?;
+        let next = self.next + 1;
+        let found = self.look(shared, table).inspect_err(|_| self.next = self.next.max(next))?;
         Ok(is_busy || found > CONTAINERS_AT_A_TIME / 10)
     }
 
@@ -130,6 +132,8 @@ fn drop_dead(
 
 /// Deletes some elements of those that wait. Returns whether there are more.
 fn delete_dropped(shared: &Shared, table: &OrderedTable) -> Result<bool> {
+    // A rollback between the look and the commit would bring a container back, and this delete it.
+    let _sweeping = shared.sweeping.lock();
     let (mut left, mut batch) = (ELEMENTS_AT_A_TIME, Batch::new());
     let names = table.with(ReadOptions::default().keys_only(true).fill_cache(false));
     let mut is_more = false;
@@ -142,6 +146,7 @@ fn delete_dropped(shared: &Shared, table: &OrderedTable) -> Result<bool> {
         let Some(id) = elements::dropped_id(&waiting) else { continue };
         let keys: Vec<_> = names.range(elements::all(id))?.take(left).collect::<Result<_>>()?;
         let is_all = keys.len() < left;
+        is_more |= !is_all;
         left -= keys.len();
         if let Some((last, _)) = keys.last().filter(|_| keys.len() >= RANGE_ELEMENTS_MIN) {
             batch.delete_range(table, keys[0].0.clone()..=last.clone());

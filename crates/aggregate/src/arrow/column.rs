@@ -98,11 +98,10 @@ impl Column {
 
     fn of_dictionary(array: &ArrayRef, form: Form, dictionaries: &Dictionaries) -> Result<Self> {
         let coded = array.as_any_dictionary();
-        let (places, texts) = (coded.keys(), coded.values());
-        let is_text = matches!(texts.data_type(), DataType::Utf8 | DataType::Binary);
-        if !is_text || texts.null_count() > 0 || texts.is_empty() {
-            // Places of these are not known to stand for a text.
-            let plain = arrow_select::take::take(texts, places, None).map_err(refusal)?;
+        let (places, values) = (coded.keys(), coded.values());
+        if !is_text(values.data_type()) || values.is_empty() {
+            // Places of these do not stand for a text. What they stand for is short.
+            let plain = arrow_select::take::take(values, places, None).map_err(refusal)?;
             return Self::of(&plain, form, dictionaries);
         }
         let codes = match places.as_primitive_opt::<Int32Type>() {
@@ -110,14 +109,14 @@ impl Column {
             // What stands under nulls may be anything.
             None => coded.normalized_keys().into_iter().map(|code| code as i32).collect(),
         };
-        let Some(Values::Texts { offsets, bytes }) = self::texts(texts)? else {
-            return Err(Error::invalid("a dictionary of texts that are none"));
+        let plain = || match texts(values)? {
+            Some(Values::Texts { offsets, bytes }) => Ok((offsets, bytes)),
+            _ => Err(Error::bug("a dictionary of texts that are none")),
         };
-        let dictionary = dictionaries.number(texts);
-        Ok(Self {
-            values: Values::Codes { codes, offsets, bytes, dictionary },
-            nulls: places.nulls().cloned(),
-        })
+        let ((offsets, bytes), dictionary) = dictionaries.find(values, plain)?;
+        // A place may stand for a null.
+        let nulls = array.logical_nulls();
+        Ok(Self { values: Values::Codes { codes, offsets, bytes, dictionary }, nulls })
     }
 
     /// The values as functions and keys are given them.
@@ -169,6 +168,19 @@ pub(super) fn lanes(columns: &[Column]) -> Result<Vec<Lane<'_>>> {
 
 pub(super) fn refusal(error: impl Display) -> Error {
     Error::invalid(error.to_string())
+}
+
+fn is_text(kind: &DataType) -> bool {
+    matches!(
+        kind,
+        DataType::Utf8
+            | DataType::LargeUtf8
+            | DataType::Utf8View
+            | DataType::Binary
+            | DataType::LargeBinary
+            | DataType::BinaryView
+            | DataType::FixedSizeBinary(_)
+    )
 }
 
 /// Texts of whatever kind; none where these are no texts.

@@ -10,6 +10,9 @@ use super::schema::{PartialSchema, blamed, field};
 use crate::aggregator::Visit;
 use crate::columns::Rows;
 
+/// What keys and states of a batch may take, each counted as often as it stands there.
+const BYTES_MAX: usize = 2 << 30;
+
 impl PartialSchema {
     /// Shows the group key and the state of each row. Nothing is shown of a batch whose columns do not fit, or in which
     /// any state is none of its function: the error names column and row, counted from 1.
@@ -38,21 +41,15 @@ impl PartialSchema {
     }
 
     fn show(&self, rows: &Rows<'_>, visit: &mut Visit<'_>) -> Result<()> {
-        let (mut states, mut ends) = (Vec::new(), vec![0]);
-        let mut parts = Vec::with_capacity(rows.lanes().len());
+        let (mut parts, mut key, mut bytes) = (Vec::with_capacity(rows.lanes().len()), Vec::new(), 0);
         for at in 0..rows.len() {
             parts.clear();
             parts.extend(rows.lanes().iter().map(|lane| lane.text(at)));
-            self.function().join(&parts, &mut states).map_err(|(part, error)| {
+            self.function().check_parts(&parts).map_err(|(part, error)| {
                 let reason = if rows.lane(part).is_present(at) { error } else { refusal("there is none") };
                 let told = format!("the state in row {}: {reason}", at + 1);
                 blamed(&self.states()[part], &Error::invalid(told))
             })?;
-            ends.push(states.len());
-        }
-        debug_assert_eq!(ends.len(), rows.len() + 1, "a state for each row");
-        let mut key = Vec::new();
-        for at in 0..rows.len() {
             key.clear();
             rows.write_key(at, &mut key);
             if key.len() > KEY_BYTES_MAX {
@@ -61,11 +58,21 @@ impl PartialSchema {
                     at + 1
                 )));
             }
+            bytes += key.len() + parts.iter().map(|part| part.len()).sum::<usize>();
+            if bytes > BYTES_MAX {
+                return Err(Error::invalid("2 GiB of keys and states in a batch; give smaller batches"));
+            }
         }
-        for (at, bounds) in ends.windows(2).enumerate() {
+        // They are not all kept: dictionaries and views may tell of far more than they take.
+        let mut state = Vec::new();
+        for at in 0..rows.len() {
+            parts.clear();
+            parts.extend(rows.lanes().iter().map(|lane| lane.text(at)));
+            state.clear();
+            self.function().join(&parts, &mut state);
             key.clear();
             rows.write_key(at, &mut key);
-            visit(&key, &states[bounds[0]..bounds[1]])?;
+            visit(&key, &state)?;
         }
         Ok(())
     }

@@ -363,6 +363,65 @@ fn functions_are_given_what_people_read() {
     }
 }
 
+/// Texts of dictionaries stay where they are: one behind the other these would be more than a batch may have. Some are
+/// null, by their code or by what it stands for.
+#[test]
+fn dictionaries_of_any_texts_are_not_expanded() {
+    let long = "x".repeat(1 << 20);
+    let texts = [None, Some(&long[..])];
+    let bytes = texts.map(|text| text.map(str::as_bytes));
+    let fixed = FixedSizeBinaryArray::try_from_sparse_iter_with_size(bytes.into_iter(), 1 << 20).unwrap();
+    let dictionaries: [ArrayRef; 5] = [
+        Arc::new(StringArray::from_iter(texts)),
+        Arc::new(LargeStringArray::from_iter(texts)),
+        Arc::new(LargeBinaryArray::from_iter(bytes)),
+        Arc::new(StringViewArray::from_iter(texts)),
+        Arc::new(fixed),
+    ];
+    for dictionary in dictionaries {
+        let kind = dictionary.data_type().clone();
+        let codes: Int8Array = (0..2100).map(|row| [None, Some(0_i8), Some(1)][row.min(2)]).collect();
+        let column: ArrayRef = Arc::new(DictionaryArray::new(codes, dictionary));
+        let batch = RecordBatch::try_from_iter([("c", column)]).unwrap();
+        let functions = "count:c,max_text:c";
+        let groups = RecordBatchAggregator::new(&batch.schema(), &[""; 0], functions, options()).unwrap();
+        groups.add_batch(&batch).unwrap();
+        let answers = groups.answers().unwrap().next().unwrap().unwrap();
+        assert_eq!(answers.column(0).as_primitive::<Int64Type>().value(0), 2098, "{kind}");
+        let kept = match answers.column(1).data_type() {
+            DataType::Binary => answers.column(1).as_binary::<i32>().value(0).len(),
+            _ => text_of(answers.column(1), 0).unwrap().len(),
+        };
+        assert_eq!(kept, 1 << 20, "{kind}");
+    }
+}
+
+/// States, too, may be places in a dictionary, and then a batch tells of more than can be looked through.
+#[test]
+fn states_of_a_batch_have_a_bound() {
+    let text: ArrayRef = Arc::new(StringArray::from(vec!["x".repeat(1 << 20)]));
+    let batch = RecordBatch::try_from_iter([("c", text)]).unwrap();
+    let groups = RecordBatchAggregator::new(&batch.schema(), &[""; 0], "max_text:c", options()).unwrap();
+    groups.add_batch(&batch).unwrap();
+    let states = groups.partials().unwrap().next().unwrap().unwrap();
+    let codes = Int8Array::from(vec![0; 2100]);
+    let coded: ArrayRef = Arc::new(DictionaryArray::new(codes, Arc::clone(states.column(0))));
+    let field = states.schema().field(0).clone().with_data_type(coded.data_type().clone());
+    let schema = Schema::new_with_metadata(vec![field], states.schema().metadata().clone());
+    let states = RecordBatch::try_new(Arc::new(schema), vec![coded]).unwrap();
+    let read = |states: &RecordBatch| {
+        let mut shown = 0;
+        let outcome = groups.schema().read(states, Form::Exact, &mut |_, _| {
+            shown += 1;
+            Ok(())
+        });
+        (outcome, shown)
+    };
+    let (outcome, shown) = read(&states);
+    refused(outcome, &["2 GiB of keys and states in a batch"]);
+    assert_eq!((shown, read(&states.slice(0, 3)).1), (0, 3));
+}
+
 /// Rows without key columns, and without any column, are one group; none are no group.
 #[test]
 fn all_rows_can_be_one_group() {

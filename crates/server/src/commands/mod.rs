@@ -99,23 +99,23 @@ pub(crate) type Answer = Result<(), Refusal>;
 
 /// Why a command is refused: the error that the client gets.
 #[derive(Debug)]
-pub(crate) struct Refusal(pub(crate) Cow<'static, str>);
+pub(crate) struct Refusal(pub(crate) Cow<'static, str>, Option<forebay::Error>);
 
 impl From<&'static str> for Refusal {
     fn from(text: &'static str) -> Self {
-        Self(Cow::Borrowed(text))
+        Self(Cow::Borrowed(text), None)
     }
 }
 
 impl From<String> for Refusal {
     fn from(text: String) -> Self {
-        Self(Cow::Owned(text))
+        Self(Cow::Owned(text), None)
     }
 }
 
 impl From<forebay::Error> for Refusal {
     fn from(error: forebay::Error) -> Self {
-        Self(Cow::Owned(format!("ERR {error}")))
+        Self(Cow::Owned(format!("ERR {error}")), Some(error))
     }
 }
 
@@ -279,7 +279,7 @@ pub(crate) fn run(call: &mut Call<'_, '_>) {
             Err(refusal)
         }
     };
-    if let Err(Refusal(text)) = answer {
+    if let Err(Refusal(text, _)) = answer {
         call.client.refusals += u32::from(!call.client.is_known);
         call.reply.error(&text);
     }
@@ -302,18 +302,26 @@ fn run_command(command: &Command, call: &mut Call<'_, '_>) -> Answer {
     if call.reply.bytes.len() > reply_bytes_max(call) {
         return Err("ERR the replies of this transaction are too long; ask for less at a time".into());
     }
+    if call.turn.is_full() {
+        return Err("ERR this transaction has read or written too much; do less at a time".into());
+    }
     if command.writes() {
-        if call.turn.is_full() {
-            return Err("ERR this transaction has written too much; write less at a time".into());
-        }
         call.turn.asks_for(call.client.durability);
     }
-    (command.run)(call)
+    let before = call.turn.changes();
+    let answer = (command.run)(call);
+    // Half of what a command writes is not to stay, or header and elements no longer agree.
+    if let Err(Refusal(_, Some(error))) = &answer
+        && call.turn.changes() != before
+    {
+        call.turn.fail(error);
+    }
+    answer
 }
 
-/// The longest reply, in bytes.
+/// The longest reply, in bytes: its memory may be twice as long, and others want some.
 pub(crate) fn reply_bytes_max(call: &Call<'_, '_>) -> usize {
-    call.turn.shared.config.buffers_bytes_max / 2
+    call.turn.shared.config.buffers_bytes_max / 4
 }
 
 /// The begin of an argument, for an error.

@@ -40,8 +40,8 @@ fn slowlog(call: &mut Call<'_, '_>) -> Answer {
         reply.int(slow.id.cast_signed());
         reply.int((slow.at_milliseconds / 1000).cast_signed());
         reply.int(slow.microseconds.cast_signed());
-        reply.array(slow.request.len());
-        slow.request.iter().for_each(|argument| reply.bulk(argument.as_bytes()));
+        reply.array(slow.request.shown.len());
+        slow.request.shown.iter().for_each(|argument| reply.bulk(argument.as_bytes()));
         // Whose it was is not kept.
         reply.bulk(b"");
         reply.bulk(b"");

@@ -259,6 +259,7 @@ impl Loop {
         let begun = Instant::now();
         self.is_ending = true;
         loop {
+            self.collect();
             let waits =
                 |found: &Connection| found.has_more || !found.waiting.is_empty() || found.has_replies();
             let all = self.connections.iter().enumerate();

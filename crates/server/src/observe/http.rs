@@ -23,6 +23,8 @@ const PAGE: &str = include_str!("page.html");
 const REQUEST_BYTES_MAX: usize = 8 << 10;
 const HEADERS_MAX: usize = 48;
 const PATIENCE: Duration = Duration::from_secs(2);
+/// An answer has to be taken within this.
+const ANSWER_PATIENCE: Duration = Duration::from_secs(10);
 /// So many are answered at a time; others are turned away.
 const THREADS_MAX: usize = 8;
 
@@ -87,15 +89,24 @@ impl Port {
             threads.fetch_sub(1, Ordering::Relaxed);
             return;
         }
+        let place = Place(threads);
         let shared = Arc::clone(&self.shared);
         let run = move || {
+            let _place = place;
             // Who does not take the answer has none.
             drop(answer(&shared, socket));
-            threads.fetch_sub(1, Ordering::Relaxed);
         };
-        if thread::Builder::new().name("forebay-http".into()).spawn(run).is_err() {
-            self.threads.fetch_sub(1, Ordering::Relaxed);
-        }
+        // Where there is no thread the place is free again.
+        drop(thread::Builder::new().name("forebay-http".into()).spawn(run));
+    }
+}
+
+/// One of the threads. It is free again however the answer ends.
+struct Place(Arc<AtomicUsize>);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -118,7 +129,6 @@ impl Answer {
 
 fn answer(shared: &Arc<Shared>, mut socket: TcpStream) -> io::Result<()> {
     socket.set_nonblocking(false)?;
-    socket.set_write_timeout(Some(PATIENCE))?;
     let answer = match request(&mut socket)? {
         Some(request) => answer_to(shared, &request),
         None => return Ok(()),
@@ -131,9 +141,27 @@ fn answer(shared: &Arc<Shared>, mut socket: TcpStream) -> io::Result<()> {
          form-action 'none'; frame-ancestors 'none'\r\n\r\n",
         body.len()
     );
-    socket.write_all(head.as_bytes())?;
-    socket.write_all(body.as_bytes())?;
+    write(&mut socket, &[head.as_bytes(), body.as_bytes()].concat())?;
     socket.shutdown(Shutdown::Write)
+}
+
+/// Writes all of it: who takes a byte now and then does not keep a thread.
+fn write(socket: &mut TcpStream, bytes: &[u8]) -> io::Result<()> {
+    let (begin, mut rest) = (Instant::now(), bytes);
+    while !rest.is_empty() {
+        let left = ANSWER_PATIENCE.saturating_sub(begin.elapsed());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        socket.set_write_timeout(Some(left))?;
+        match socket.write(rest) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => rest = &rest[written..],
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 /// The bytes of a request's head, once they are there; nothing where they do not come.

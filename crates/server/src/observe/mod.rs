@@ -8,4 +8,4 @@ pub(crate) mod http;
 mod numbers;
 mod slow;
 
-pub(crate) use slow::{SlowLog, shown};
+pub(crate) use slow::{Request, SlowLog, shown};

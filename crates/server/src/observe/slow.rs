@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use forebay_env::sync::Mutex;
-use serde::Serialize;
 
 /// So many are kept.
 const ENTRIES_MAX: usize = 128;
@@ -16,15 +15,23 @@ const ARGUMENT_BYTES_MAX: usize = 128;
 /// Commands that tell passwords.
 const SECRET: [&[u8]; 2] = [b"AUTH", b"HELLO"];
 
+/// What is kept of a request.
+#[derive(Clone, Debug)]
+pub(crate) struct Request {
+    /// How many it has besides the command's name.
+    pub(crate) arguments: usize,
+    /// The name, and arguments, cut where they are long.
+    pub(crate) shown: Vec<String>,
+}
+
 /// A request, or the requests of one connection that a turn did one behind the other.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub(crate) struct Slow {
     pub(crate) id: u64,
     /// When it was done, in milliseconds since 1970.
     pub(crate) at_milliseconds: u64,
     pub(crate) microseconds: u64,
-    /// Cut where it is long.
-    pub(crate) request: Vec<String>,
+    pub(crate) request: Request,
 }
 
 /// See the module.
@@ -36,7 +43,11 @@ pub(crate) struct SlowLog {
 }
 
 /// What is kept of a request, of whose connection so many more were done with it.
-pub(crate) fn shown(arguments: &[&[u8]], others: usize) -> Vec<String> {
+pub(crate) fn shown(arguments: &[&[u8]], others: usize) -> Request {
+    Request { arguments: arguments.len().saturating_sub(1), shown: texts(arguments, others) }
+}
+
+fn texts(arguments: &[&[u8]], others: usize) -> Vec<String> {
     let text = |argument: &&[u8]| {
         let cut = &argument[..argument.len().min(ARGUMENT_BYTES_MAX)];
         let more = argument.len() - cut.len();
@@ -66,7 +77,7 @@ impl SlowLog {
         &self,
         took: Duration,
         at_milliseconds: impl Fn() -> u64,
-        request: impl FnOnce() -> Vec<String>,
+        request: impl FnOnce() -> Request,
     ) {
         if took < self.threshold {
             return;
@@ -107,10 +118,11 @@ mod tests {
         assert_eq!(log.len(), ENTRIES_MAX);
         let last = log.last(1).remove(0);
         assert_eq!((last.id, last.microseconds, last.at_milliseconds), (ENTRIES_MAX as u64 + 9, 1500, 5));
-        assert_eq!(last.request[1], format!("{}... (72 more bytes)", "\\xff".repeat(128)));
-        assert_eq!(last.request[2], "... (with 3 more requests of its pipeline)");
-        assert_eq!(shown(&[&b"x"[..]; 40], 0).len(), ARGUMENTS_MAX + 1);
-        assert_eq!(shown(&[b"auth", b"secret"], 0), ["auth", "(redacted)"]);
+        assert_eq!(last.request.shown[1], format!("{}... (72 more bytes)", "\\xff".repeat(128)));
+        assert_eq!(last.request.shown[2], "... (with 3 more requests of its pipeline)");
+        let many = shown(&[&b"x"[..]; 40], 0);
+        assert_eq!((many.arguments, many.shown.len()), (39, ARGUMENTS_MAX + 1));
+        assert_eq!(shown(&[b"auth", b"secret"], 0).shown, ["auth", "(redacted)"]);
         log.clear();
         assert_eq!(log.len(), 0);
     }

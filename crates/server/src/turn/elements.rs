@@ -204,15 +204,13 @@ impl Turn<'_> {
 
     /// Sets an element, or deletes it.
     pub(crate) fn set_element(&mut self, database: usize, key: Vec<u8>, value: Option<Vec<u8>>) {
-        self.has_written = true;
-        self.transaction = self.transaction.map(|_| true);
+        self.note_write();
         self.elements[database].insert(key, value, true);
     }
 
     /// Deletes all elements of a range, however many, of which nothing is looked for before it is written anew.
     pub(crate) fn clear_elements(&mut self, database: usize, range: Range<Vec<u8>>) {
-        self.has_written = true;
-        self.transaction = self.transaction.map(|_| true);
+        self.note_write();
         let elements = &mut self.elements[database];
         elements.forget(range.clone());
         elements.cleared.push(range);

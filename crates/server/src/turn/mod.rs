@@ -4,81 +4,20 @@
 //! until it is committed.
 
 mod elements;
+mod entries;
 mod plan;
 
 use forebay::{Batch, Durability, Error, Result};
 use forebay_env::sync::MutexGuard;
-use hashbrown::HashMap;
 use hashbrown::hash_map::EntryRef;
 
 use crate::shared::{DATABASES, Shared, Stripe};
-use crate::value::Header;
 use elements::Elements;
+use entries::{Entries, Entry, Key, Sought};
 
 pub(crate) use elements::{Element, Way};
+pub(crate) use entries::Stored;
 pub(crate) use plan::Plan;
-
-/// What a key holds, as it is stored, and when that expires, in milliseconds since 1970.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Stored {
-    pub(crate) bytes: Vec<u8>,
-    pub(crate) expiry: Option<u64>,
-}
-
-impl Stored {
-    fn of((bytes, expiry): (Vec<u8>, Option<u64>)) -> Self {
-        Self { bytes, expiry }
-    }
-
-    /// The number of the container that it is.
-    fn id(&self) -> Option<u64> {
-        Header::of(&self.bytes).map(|header| header.id)
-    }
-}
-
-/// A key of this turn.
-#[derive(Debug)]
-struct Entry {
-    stored: Option<Stored>,
-    is_written: bool,
-    /// So much it is in the turn's sums.
-    bytes: usize,
-}
-
-impl Entry {
-    fn new(key: &[u8], stored: Option<Stored>, is_written: bool) -> Self {
-        let bytes = key.len() + size_of::<Self>() + stored.as_ref().map_or(0, |stored| stored.bytes.len());
-        Self { stored, is_written, bytes }
-    }
-}
-
-type Entries = HashMap<Key, Entry, rapidhash::fast::RandomState>;
-
-/// A key, and the number of its database.
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct Key {
-    database: usize,
-    bytes: Vec<u8>,
-}
-
-/// The same where it is looked for.
-#[derive(Hash)]
-struct Sought<'k> {
-    database: usize,
-    bytes: &'k [u8],
-}
-
-impl hashbrown::Equivalent<Key> for Sought<'_> {
-    fn equivalent(&self, key: &Key) -> bool {
-        self.database == key.database && self.bytes == key.bytes
-    }
-}
-
-impl Sought<'_> {
-    fn owned(&self) -> Key {
-        Key { database: self.database, bytes: self.bytes.to_vec() }
-    }
-}
 
 /// Values that are looked up before the requests are done take about this at most.
 const AHEAD_BYTES_MAX: usize = 2 << 20;
@@ -107,6 +46,10 @@ pub(crate) struct Turn<'s> {
     has_written: bool,
     /// Of the transaction that runs: whether it has written.
     transaction: Option<bool>,
+    /// What elements took where the turn began, or the transaction.
+    elements_before: usize,
+    /// How often something was written.
+    changes: u64,
     durability: Durability,
     /// What is added to aggregators. Nobody in the turn reads it before it is written out.
     added: Batch,
@@ -129,6 +72,8 @@ impl<'s> Turn<'s> {
             now: shared.database.unix_milliseconds(),
             has_written: false,
             transaction: None,
+            elements_before: 0,
+            changes: 0,
             durability: Durability::Memory,
             added: Batch::new(),
             failed: None,
@@ -150,13 +95,21 @@ impl<'s> Turn<'s> {
         }
         for (database, names) in plan.names.iter_mut().enumerate().filter(|(_, names)| !names.is_empty()) {
             let mut keys = Vec::with_capacity(names.len());
+            names.sort_unstable();
+            let mut container: Option<(Vec<u8>, Option<u64>)> = None;
             for (key, name) in names.drain(..) {
-                let id = turn.get(database, &key).ok().flatten().and_then(Stored::id);
+                let id = match container.take() {
+                    Some((known, id)) if known == key => id,
+                    _ => turn.get(database, &key).ok().flatten().and_then(Stored::id),
+                };
+                container = Some((key, id));
                 keys.extend(id.map(|id| crate::elements::named(id, &name)));
             }
             let left = AHEAD_BYTES_MAX.saturating_sub(turn.elements_bytes());
             drop(turn.look_up_within(database, keys, left));
         }
+        // Or a turn could be over before its first request, again and again.
+        (turn.work_bytes, turn.elements_before) = (0, turn.elements_bytes());
         turn
     }
 
@@ -233,7 +186,11 @@ impl<'s> Turn<'s> {
         if let Some(stripe) = stripe {
             stripe.written(database, key);
         }
-        self.has_written = true;
+        self.note_write();
+    }
+
+    fn note_write(&mut self) {
+        (self.has_written, self.changes) = (true, self.changes + 1);
         self.transaction = self.transaction.map(|_| true);
     }
 
@@ -246,12 +203,23 @@ impl<'s> Turn<'s> {
     pub(crate) fn is_over(&self) -> bool {
         self.failed.is_some()
             || self.work_bytes > WORK_BYTES_MAX
-            || self.elements_bytes() > ELEMENTS_BYTES_MAX
+            || self.elements_bytes().saturating_sub(self.elements_before) > ELEMENTS_BYTES_MAX
     }
 
-    /// Whether it has written so much that nothing more may be.
+    /// Whether its transaction has read or written so much that nothing more may be.
     pub(crate) fn is_full(&self) -> bool {
-        self.written_bytes.saturating_add(self.elements_bytes()) > WRITTEN_BYTES_MAX
+        self.transaction.is_some()
+            && self.written_bytes.saturating_add(self.transaction_elements_bytes()) > WRITTEN_BYTES_MAX
+    }
+
+    /// How often something was written so far.
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    /// Gives up what was written: all who wrote are told.
+    pub(crate) fn fail(&mut self, error: &Error) {
+        self.failed.get_or_insert_with(|| error.clone());
     }
 
     /// The lock of a key, if the turn has it.
@@ -273,7 +241,7 @@ impl<'s> Turn<'s> {
 
     /// From here on until `end_transaction` all is written in one batch, or nothing.
     pub(crate) fn begin_transaction(&mut self) {
-        self.transaction = Some(false);
+        (self.transaction, self.elements_before) = (Some(false), self.elements_bytes());
     }
 
     pub(crate) fn end_transaction(&mut self) {
@@ -334,13 +302,16 @@ impl<'s> Turn<'s> {
 
     /// What is added to aggregators: it is written with all else.
     pub(crate) fn added(&mut self) -> &mut Batch {
-        self.has_written = true;
-        self.transaction = self.transaction.map(|_| true);
+        self.note_write();
         &mut self.added
     }
 
-    /// Memory that elements take which it has looked at or written.
-    pub(crate) fn elements_bytes(&self) -> usize {
+    /// Memory that elements take which its transaction has looked at or written; 0 outside of one.
+    pub(crate) fn transaction_elements_bytes(&self) -> usize {
+        self.transaction.map_or(0, |_| self.elements_bytes().saturating_sub(self.elements_before))
+    }
+
+    fn elements_bytes(&self) -> usize {
         self.elements.iter().map(Elements::bytes).sum()
     }
 

@@ -5,8 +5,11 @@ use std::io::{Read, Write};
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Decimal128Type, Int64Type, TimestampMillisecondType};
-use arrow_array::{ArrayRef, Int64Array, NullArray, RecordBatch, RecordBatchOptions, StringArray};
+use arrow_array::types::{Decimal128Type, Int8Type, Int64Type, TimestampMillisecondType};
+use arrow_array::{
+    Array as _, ArrayRef, DictionaryArray, Int8Array, Int64Array, NullArray, RecordBatch, RecordBatchOptions,
+    StringArray,
+};
 use arrow_ipc::reader::StreamReader;
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{DataType, Field, Schema};
@@ -386,6 +389,55 @@ fn a_stream_cannot_tell_of_more_rows_than_it_has_bytes_for() {
     let got = client.ask_bytes(&[b"AGG.LOAD", b"all", &stream(&[huge])]);
     assert!(matches!(&got, Got::Error(told) if told.contains("more rows than it has bytes for")), "{got:?}");
     check(client, &[("AGG.GET all", "nil")]);
+}
+
+/// A dictionary tells of far more than it takes.
+#[test]
+fn states_of_a_stream_have_a_bound() {
+    let server = Running::new(Config::default());
+    let client = &mut server.client();
+    check(client, &[("AGG.CREATE all COLUMNS c FUNCTIONS any:c", "OK")]);
+    let long = vec![b'x'; 1 << 20];
+    assert_eq!(client.ask_bytes(&[b"AGG.ADD", b"all", &long]), Got::Int(1));
+    let states = result(client, "all", 1, &[b"STATES"]).remove(0);
+    let codes = Int8Array::from(vec![0; 300]);
+    let coded: ArrayRef = Arc::new(DictionaryArray::<Int8Type>::new(codes, Arc::clone(states.column(0))));
+    let schema = states.schema();
+    let field = schema.field(0).clone().with_data_type(coded.data_type().clone());
+    let schema = Arc::new(Schema::new_with_metadata(vec![field], schema.metadata().clone()));
+    let states = RecordBatch::try_new(schema, vec![coded]).expect("columns fit");
+    let got = client.ask_bytes(&[b"AGG.LOAD", b"all", &stream(std::slice::from_ref(&states))]);
+    assert!(matches!(&got, Got::Error(told) if told.contains("too much for one commit")), "{got:?}");
+    let got = client.ask_bytes(&[b"AGG.LOAD", b"all", &stream(&[states.slice(0, 5)])]);
+    assert_eq!(got, Got::Int(5));
+}
+
+#[test]
+fn replies_have_a_bound_and_many_groups_are_of_one_moment() {
+    let server = Running::new(Config { reply_bytes_max: 100_000, ..Config::default() });
+    let client = &mut server.client();
+    check(client, &[("AGG.CREATE t KEY k COLUMNS c FUNCTIONS any:c", "OK"), ("AGG.ADD t a x b y", "2")]);
+    let keys = |count: usize| (0..count).map(|at| ["a", "b", "none"][at % 3]).collect::<Vec<_>>().join(" ");
+    let Got::Array(all) = client.ask(&format!("AGG.MGET t {}", keys(3000))) else { panic!("a list comes") };
+    assert_eq!(all.len(), 3000);
+    for (at, got) in all.iter().enumerate() {
+        assert_eq!(shown(got), ["[\"any:c\" \"x\"]", "[\"any:c\" \"y\"]", "nil"][at % 3], "{at}");
+    }
+    refused(client, &format!("AGG.MGET t {}", keys(30_000)), "longer than 100000 bytes");
+    let long = vec![b'x'; 200_000];
+    assert_eq!(client.ask_bytes(&[b"AGG.ADD", b"t", b"long", &long]), Got::Int(1));
+    refused(client, "AGG.GET t long", "longer than 100000 bytes");
+    check(client, &[("AGG.MGET t b none", "[[\"any:c\" \"y\"] nil]")]);
+}
+
+#[test]
+fn rows_of_too_many_windows_are_refused() {
+    let server = Running::new(Config::default());
+    let client = &mut server.client();
+    check(client, &[("AGG.CREATE w WINDOW t 1ms FUNCTIONS n=count", "OK")]);
+    let times = |count: u32| (1..=count).map(|time| time.to_string()).collect::<Vec<_>>().join(" ");
+    refused(client, &format!("AGG.ADD w {}", times(4097)), "more than 4096 windows");
+    check(client, &[("AGG.TOP w 1", "[]"), ("AGG.ADD w 1 2 3", "3")]);
 }
 
 proptest! {

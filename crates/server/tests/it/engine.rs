@@ -123,3 +123,23 @@ fn changes_come_commit_by_commit_and_go_on_behind_a_number() {
     refused(client, "FB.CHANGES x", "not an integer");
     refused(client, "FB.CHANGES 0 COUNT 0", "COUNT is to be");
 }
+
+/// New containers took the numbers of those that a rollback had brought back.
+#[test]
+fn containers_are_none_of_those_that_a_rollback_brings_back() {
+    let files = Running::files();
+    {
+        let server = Running::of(Running::open(&files), Config::default());
+        let client = &mut server.client();
+        assert_eq!(client.ask("HSET a f v"), Got::Int(1));
+        assert!(matches!(client.ask("FB.SAVEPOINT CREATE before"), Got::Int(1..)));
+        assert_eq!(client.ask("FLUSHDB"), Got::ok());
+    }
+    let server = Running::of(Running::open(&files), Config::default());
+    let client = &mut server.client();
+    assert_eq!(client.ask("FB.ROLLBACK before"), Got::ok());
+    assert_eq!(client.ask("HSET b g w"), Got::Int(1));
+    assert_eq!(client.ask("HGETALL a"), Got::Array(vec![Got::bulk("f"), Got::bulk("v")]));
+    assert_eq!(client.ask("DEL b"), Got::Int(1));
+    assert_eq!(client.ask("HGET a f"), Got::bulk("v"));
+}

@@ -56,3 +56,42 @@ fn large_ones_are_seen_in_pieces() {
     let Got::Error(told) = client.ask_bytes(&[b"HSET", b"h", &long, b"v"]) else { panic!("it is too long") };
     assert!(told.contains("70000 bytes"), "{told}");
 }
+
+/// What was looked up ahead ended the turn before its first request, and the next one, and all others.
+#[test]
+fn what_is_looked_up_ahead_leaves_room_for_the_request() {
+    let server = Running::new(Config::default());
+    let mut client = server.client();
+    let long = vec![b'v'; 17 << 20];
+    assert_eq!(client.ask_bytes(&[b"HSET", b"h", b"f", &long]), Got::Int(1));
+    assert_eq!(client.ask("HSTRLEN h f"), Got::Int(long.len() as i64));
+    assert!(matches!(client.ask("HGET h f"), Got::Bulk(got) if got == long));
+    assert_eq!(client.ask_bytes(&[b"SET", b"k", &long[..9000]]), Got::ok());
+    let names: Vec<String> = (0..1000).map(|number| format!("f{number}")).collect();
+    assert!(
+        matches!(client.ask(&format!("HMGET k {}", names.join(" "))), Got::Error(text) if text.contains("WRONGTYPE"))
+    );
+    assert_eq!(client.ask("HDEL h f"), Got::Int(1));
+}
+
+/// A transaction read as much as there was.
+#[test]
+fn a_transaction_reads_so_much() {
+    let server = Running::new(Config::default());
+    let mut client = server.client();
+    let long = vec![b'v'; 15 << 20];
+    for number in 0..8 {
+        assert_eq!(client.ask_bytes(&[b"HSET", b"h", format!("f{number}").as_bytes(), &long]), Got::Int(1));
+    }
+    assert_eq!(client.ask("MULTI"), Got::ok());
+    for number in 0..8 {
+        assert_eq!(client.ask(&format!("HSTRLEN h f{number}")), Got::Simple("QUEUED".into()));
+    }
+    let Got::Array(answers) = client.ask("EXEC") else { panic!("answers") };
+    assert_eq!(answers[0], Got::Int(long.len() as i64));
+    assert!(
+        matches!(&answers[7], Got::Error(text) if text.contains("read or written too much")),
+        "{:?}",
+        answers[7]
+    );
+}

@@ -79,7 +79,7 @@ fn a_deep_pipeline_is_read_as_it_is_answered() {
 /// A few bytes that ask for more than all replies may have are refused, and the connection goes on.
 #[test]
 fn a_request_is_answered_within_what_replies_may_have() {
-    let server = Running::new(Config { buffers_bytes_max: 8 << 20, ..Config::default() });
+    let server = Running::new(Config { buffers_bytes_max: 16 << 20, ..Config::default() });
     let mut client = server.client();
     let long = vec![b'x'; 1 << 20];
     assert_eq!(client.ask_bytes(&[b"SET", b"long", &long]), Got::ok());

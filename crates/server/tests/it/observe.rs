@@ -37,7 +37,8 @@ fn got(server: &Running, path: &str) -> String {
 fn a_page_numbers_and_health_are_shown() {
     let server = watched();
     let client = &mut server.client();
-    assert_eq!(client.ask("SET k v"), Got::ok());
+    assert_eq!(client.ask("SET k secret"), Got::ok());
+    assert!(matches!(client.ask("secret k v"), Got::Error(_)));
     assert_eq!(client.ask("AGG.CREATE hits KEY x FUNCTIONS count"), Got::ok());
     let health = got(&server, "/healthz");
     assert!(health.starts_with("HTTP/1.1 200 OK\r\n") && health.ends_with("\r\n\r\nok\n"), "{health}");
@@ -54,10 +55,14 @@ fn a_page_numbers_and_health_are_shown() {
         assert!(metrics.contains(line), "{line}: {metrics}");
     }
     let stats = got(&server, "/stats.json");
+    // What requests say is for those alone who know the password.
+    assert!(!stats.contains("secret") && stats.contains("unknown"), "{stats}");
     let stats: serde_json::Value =
         serde_json::from_str(stats.split("\r\n\r\n").nth(1).expect("a body")).expect("it is JSON");
     assert!(stats["server"]["commands"].as_u64() >= Some(2), "{stats}");
-    assert!(stats["slow"][0]["request"][0].as_str().is_some(), "{stats}");
+    let slow = stats["slow"].as_array().expect("a list");
+    let set = slow.iter().find(|one| one["command"] == "SET").expect("nothing is fast enough");
+    assert_eq!(set["arguments"], 2);
     let page = got(&server, "/");
     assert!(
         page.contains("Content-Security-Policy: default-src 'none'") && page.contains("<html lang=\"en\">")

@@ -46,6 +46,20 @@ impl Sought {
     }
 }
 
+/// The keys, each once, and for each of all its place among those.
+fn distinct<'k>(keys: &[(u64, &'k [u8])]) -> (Vec<(u64, &'k [u8])>, Vec<usize>) {
+    let mut by_key: Vec<usize> = (0..keys.len()).collect();
+    by_key.sort_unstable_by_key(|at| keys[*at]);
+    let (mut once, mut places) = (Vec::with_capacity(keys.len()), vec![0; keys.len()]);
+    for at in by_key {
+        if once.last() != Some(&keys[at]) {
+            once.push(keys[at]);
+        }
+        places[at] = once.len() - 1;
+    }
+    (once, places)
+}
+
 impl Latest {
     /// As [`find`](Self::find) of each of some keys.
     fn find_many(
@@ -84,12 +98,18 @@ impl WriteBuffer {
     ) {
         for (part, keys) in keys.chunks(KEYS_MAX).enumerate() {
             let first = part * KEYS_MAX;
-            let look = |latest: &Latest, words: &[u64], limit| latest.find_many(words, self, keys, limit);
+            let (distinct, places) = distinct(keys);
+            let look =
+                |latest: &Latest, words: &[u64], limit| latest.find_many(words, self, &distinct, limit);
             let rule = rows.states().filter(|_| keys.len() > 1);
             match rule.and_then(|rule| self.with_states(rows, rule, limit, look)) {
                 Some(found) => {
-                    for (at, found) in found.into_iter().flatten().enumerate() {
-                        found.show(self, keys[at].1, &mut |record| each(first + at, record));
+                    // The rule is asked when nothing is locked.
+                    for (at, (key, place)) in keys.iter().zip(places).enumerate() {
+                        let found = found.as_ref().and_then(|found| found.get(place));
+                        found.into_iter().for_each(|found| {
+                            found.show(self, key.1, &mut |record| each(first + at, record));
+                        });
                     }
                 }
                 None => {

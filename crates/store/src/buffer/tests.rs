@@ -420,7 +420,10 @@ fn keys_that_are_looked_up_together_look_once() {
         (0..300_000u32).map(|number| ((number % 100_000).to_le_bytes().into(), 1)).collect();
     append(&mut appender, Some(&buffer), order, 4, &batch, &[Kind::Put]);
     // Every other one is not there.
-    let keys: Vec<[u8; 4]> = (0..20_000u32).map(|number| (number * 10).to_le_bytes()).collect();
+    let mut keys: Vec<[u8; 4]> = (0..20_000u32).map(|number| (number * 10).to_le_bytes()).collect();
+    // One is there many times.
+    let often = keys[7];
+    keys[9_000..10_000].fill(often);
     let sought: Vec<(u64, &[u8])> = keys.iter().map(|key| (order.prefix(key), &key[..])).collect();
     let mut sums = vec![0; keys.len()];
     buffer.find_many(&rows, &sought, usize::MAX, |at, record| {

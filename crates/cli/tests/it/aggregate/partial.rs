@@ -6,11 +6,12 @@ use super::Draws;
 use crate::tool::Folder;
 
 /// Of each built-in function one. Where it is not exact, a floating-point number that is near is right.
-const FUNCTIONS: [(&str, bool); 40] = [
+const FUNCTIONS: [(&str, bool); 41] = [
     ("count", true),
     ("count:text", true),
     ("count_if:truth", true),
     ("sum:number", true),
+    ("isum:int", true),
     ("fsum:number", false),
     ("avg:number", false),
     ("mean:number", false),

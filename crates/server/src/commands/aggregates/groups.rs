@@ -37,8 +37,9 @@ impl Groups {
         (schema, asked): (PartialSchema, Asked),
         shape: &Shape,
         columns: Option<Vec<Column>>,
+        existing: bool,
     ) -> Result<Self, Refusal> {
-        let store = Store::open(database, name, &schema, shape)?;
+        let store = Store::open(database, name, &schema, shape, existing)?;
         let columns = columns.map(|columns| {
             let schema = Arc::new(schema_of(&columns));
             (columns, schema)
@@ -151,13 +152,41 @@ impl Gathering {
 
     /// Gives the states on.
     pub(super) fn give(&mut self, adding: &mut Adding<'_>) -> forebay::Result<()> {
-        self.states.take(&mut |key, state| adding.add(key, state))
+        self.states.take(&mut |key, state| adding.add_of_few_windows(key, state))
     }
 }
 
+type Open = HashMap<Vec<u8>, Arc<Groups>>;
+
 /// Those that were asked for, by name.
+///
+/// **Invariant:** whoever opens, makes or drops one has the map for itself from the look at what the database keeps on, so
+/// that the map has none that was dropped.
 #[derive(Default)]
-pub(crate) struct Aggregates(RwLock<HashMap<Vec<u8>, Arc<Groups>>>);
+pub(crate) struct Aggregates(RwLock<Open>);
+
+fn missing(name: &[u8]) -> Refusal {
+    let shown = String::from_utf8_lossy(&name[..name.len().min(64)]).into_owned();
+    format!("ERR there is no aggregator `{shown}`; AGG.CREATE makes one").into()
+}
+
+/// The aggregator of a name, as the database has it, unless it has none.
+fn find_in(open: &mut Open, database: &Database, name: &[u8]) -> Result<Option<Arc<Groups>>, Refusal> {
+    if let Some(groups) = open.get(name) {
+        return Ok(Some(Arc::clone(groups)));
+    }
+    let Ok(text) = std::str::from_utf8(name) else { return Ok(None) };
+    let Some(kept) = kept::load(database, text, &OwnFunctions::default())? else { return Ok(None) };
+    let Some(shape) = kept::shape(database, text)? else { return Ok(None) };
+    let columns = declared::columns(database, text)?;
+    let groups = match Groups::open(database, text, kept, &shape, columns, true) {
+        // A crash came amid its end.
+        Err(Refusal(_, Some(error))) if error.is_not_found() => return Ok(None),
+        opened => Arc::new(opened?),
+    };
+    open.insert(name.to_vec(), Arc::clone(&groups));
+    Ok(Some(groups))
+}
 
 impl Aggregates {
     /// The aggregator of a name, as the database has it.
@@ -165,27 +194,18 @@ impl Aggregates {
         if let Some(groups) = self.0.read().get(name) {
             return Ok(Arc::clone(groups));
         }
-        let missing = || {
-            let shown = String::from_utf8_lossy(&name[..name.len().min(64)]).into_owned();
-            Refusal::from(format!("ERR there is no aggregator `{shown}`; AGG.CREATE makes one"))
-        };
-        let text = std::str::from_utf8(name).map_err(|_| missing())?;
-        let kept = kept::load(database, text, &OwnFunctions::default())?.ok_or_else(missing)?;
-        let shape = kept::shape(database, text)?.ok_or_else(missing)?;
-        let columns = declared::columns(database, text)?;
-        let groups = Arc::new(Groups::open(database, text, kept, &shape, columns)?);
-        self.0.write().insert(name.to_vec(), Arc::clone(&groups));
-        Ok(groups)
+        find_in(&mut self.0.write(), database, name)?.ok_or_else(|| missing(name))
     }
 
-    /// Makes an aggregator. One that is there already has to be the same. Nobody else makes or drops one meanwhile.
+    /// Makes an aggregator. One that is there already has to be the same.
     pub(super) fn create(
         &self,
         database: &Database,
         name: &str,
         declared: &Declared,
     ) -> Result<Arc<Groups>, Refusal> {
-        if let Ok(groups) = self.find(database, name.as_bytes()) {
+        let mut open = self.0.write();
+        if let Some(groups) = find_in(&mut open, database, name.as_bytes())? {
             let is_same = groups.asked == declared.asked
                 && groups.columns()? == declared.columns
                 && groups.store.shape() == declared.shape();
@@ -199,24 +219,28 @@ impl Aggregates {
         let shape = declared.shape();
         let kept = (schema.clone(), declared.asked.clone());
         // Without a table of that name nothing is kept.
-        let groups = Groups::open(database, name, kept, &shape, Some(declared.columns.clone()))?;
+        let groups = Groups::open(database, name, kept, &shape, Some(declared.columns.clone()), false)?;
         declared.keep(database, name)?;
         kept::begin(database, name, &schema, &declared.asked, &shape, &own)?;
         let groups = Arc::new(groups);
-        self.0.write().insert(name.as_bytes().to_vec(), Arc::clone(&groups));
+        open.insert(name.as_bytes().to_vec(), Arc::clone(&groups));
         Ok(groups)
     }
 
-    /// Drops an aggregator. Nobody else makes or drops one meanwhile.
+    /// Drops an aggregator. Nobody adds to one meanwhile.
     pub(super) fn forget(&self, database: &Database, name: &[u8]) -> Result<(), Refusal> {
-        let groups = self.find(database, name)?;
-        let name = groups.name.clone();
-        self.0.write().remove(name.as_bytes());
+        let mut open = self.0.write();
+        let Some(groups) = find_in(&mut open, database, name)? else {
+            // A crash may have left what is kept of it.
+            let left = std::str::from_utf8(name).ok().filter(|name| kept::table(database, name).is_some());
+            return Ok(kept::forget(database, left.ok_or_else(|| missing(name))?)?);
+        };
+        open.remove(name);
         match groups.store {
-            Store::Plain(_) => database.drop_table(&name)?,
-            Store::Windows(..) => database.drop_windows(&name)?,
+            Store::Plain(_) => database.drop_table(&groups.name)?,
+            Store::Windows(..) => database.drop_windows(&groups.name)?,
         }
-        Ok(kept::forget(database, &name)?)
+        Ok(kept::forget(database, &groups.name)?)
     }
 
     /// Has all of them be looked for anew: the database is that of another moment.

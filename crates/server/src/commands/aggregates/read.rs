@@ -8,13 +8,15 @@ use forebay_aggregate::arrow::PartialBatches;
 
 use super::groups::Groups;
 use super::store::Slices;
-use super::top::{Top, Unordered};
+use super::top::Top;
 use super::{Answer, Call, Refusal, SYNTAX, found, integer, ipc, is};
 use crate::commands::NOT_AN_INTEGER;
 use crate::jobs::Slot;
 
 /// The most groups of one `AGG.TOP`.
 const TOP_MAX: i64 = 10_000;
+/// The most that are looked up at a time.
+const GET_GROUPS: usize = 1024;
 /// Groups of one `AGG.RESULT`: by default, and at most.
 const RESULT_GROUPS: i64 = 8192;
 const RESULT_GROUPS_MAX: i64 = 65_536;
@@ -36,9 +38,20 @@ pub(super) fn get(call: &mut Call<'_, '_>) -> Answer {
     let groups = found(call, call.arguments[1])?;
     let key = groups.key(&call.arguments[2..])?;
     call.turn.write_out()?;
-    let answers = groups.store.answers(&[key])?;
-    groups.answer(call.reply, answers.into_iter().next().flatten().as_deref());
-    Ok(())
+    let answers = groups.store.answer(&key)?;
+    let begin = call.reply.bytes.len();
+    groups.answer(call.reply, answers.as_deref());
+    check_reply(call, begin)
+}
+
+/// An error in place of a reply that is too long.
+fn check_reply(call: &mut Call<'_, '_>, begin: usize) -> Answer {
+    let bytes_max = call.turn.shared.config.reply_bytes_max;
+    if call.reply.bytes.len() - begin <= bytes_max {
+        return Ok(());
+    }
+    call.reply.bytes.truncate(begin);
+    Err(format!("ERR the answers are longer than {bytes_max} bytes; ask for fewer groups").into())
 }
 
 /// `AGG.MGET name value … [value …]`: the same of several groups, as of one moment.
@@ -52,10 +65,31 @@ pub(super) fn mget(call: &mut Call<'_, '_>) -> Answer {
     }
     let keys = values.chunks(width).map(|key| groups.key(key)).collect::<Result<Vec<_>, _>>()?;
     call.turn.write_out()?;
-    let found = groups.store.answers(&keys)?;
-    call.reply.array(found.len());
-    found.iter().for_each(|answers| groups.answer(call.reply, answers.as_deref()));
+    let shared = call.turn.shared;
+    let (snapshot, bytes_max) = (shared.database.snapshot(), shared.config.reply_bytes_max);
+    let (begin, mut done) = (call.reply.bytes.len(), 0);
+    call.reply.array(keys.len());
+    while done < keys.len() {
+        let bytes = call.reply.bytes.len() - begin;
+        let room = room(bytes_max, bytes, done).min(keys.len() - done).min(GET_GROUPS);
+        let found = groups.store.answers(&snapshot, &keys[done..done + room]).inspect_err(|_| {
+            call.reply.bytes.truncate(begin);
+        })?;
+        for answers in &found {
+            groups.answer(call.reply, answers.as_deref());
+            check_reply(call, begin)?;
+        }
+        done += room;
+    }
     Ok(())
+}
+
+/// For how many groups more there is room, if they are as large as those so far.
+fn room(bytes_max: usize, bytes: usize, count: usize) -> usize {
+    match count {
+        0 => FIRST_GROUPS,
+        count => bytes_max.saturating_sub(bytes) / (bytes / count).max(1) + 1,
+    }
 }
 
 /// `AGG.TOP name count [BY answer]`: the groups with the greatest answers, the greatest first.
@@ -80,19 +114,25 @@ pub(super) fn top(call: &mut Call<'_, '_>) -> Answer {
         let mut walk = groups.store.walk(&snapshot)?;
         while let Some((key, state)) = walk.next()? {
             let answers = groups.schema.function().finish(&state)?;
-            let unordered = |_: Unordered| Refusal::from("ERR answers of this function have no order");
-            top.add(key, answers).map_err(unordered)?;
+            top.add(key, &answers)?;
             slot.check()?;
         }
-        let top = top.finish();
-        reply.array(top.len());
-        for (key, answers) in &top {
-            groups.row(reply, key, answers);
-            if reply.bytes.len() > REPLY_BYTES_MAX {
-                return Err(
-                    "ERR the answers of so many groups are too long for a reply; ask for fewer".into()
-                );
+        let keys = top.finish();
+        reply.array(keys.len());
+        let mut done = 0;
+        while done < keys.len() {
+            slot.check()?;
+            let room = room(REPLY_BYTES_MAX, reply.bytes.len(), done).min(keys.len() - done).min(GET_GROUPS);
+            let some = &keys[done..done + room];
+            for (key, answers) in some.iter().zip(groups.store.answers(&snapshot, some)?) {
+                let answers = answers.ok_or_else(|| forebay::Error::bug("a group of a snapshot is gone"))?;
+                groups.row(reply, key, &answers);
+                if reply.bytes.len() > REPLY_BYTES_MAX {
+                    let told = "ERR the answers of so many groups are too long for a reply; ask for fewer";
+                    return Err(told.into());
+                }
             }
+            done += room;
         }
         Ok(())
     })
@@ -185,11 +225,7 @@ fn batches(
     let (mut bytes, mut count) = (0, 0);
     while count < slice.count && bytes < REPLY_BYTES_MAX {
         slot.check()?;
-        // As many as there is room for, if they are as large as those so far.
-        let room = match count {
-            0 => FIRST_GROUPS,
-            count => (REPLY_BYTES_MAX - bytes) / (bytes / count).max(1) + 1,
-        };
+        let room = room(REPLY_BYTES_MAX, bytes, count);
         let some = slices.next(room.min(slice.count - count).min(RESULT_GROUPS as usize))?;
         for (key, state) in &some {
             bytes += key.len() + state.len();

@@ -1,6 +1,7 @@
 //! [`Store`]: where the states of an aggregator's groups are. The key of a group in windows begins with its window's
 //! beginning; in the database it does not.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use forebay::aggregate::{Composite, Value};
@@ -30,15 +31,17 @@ impl Store {
         name: &str,
         schema: &PartialSchema,
         shape: &Shape,
+        existing: bool,
     ) -> Result<Self, Refusal> {
         let function = Arc::clone(schema.function());
         match shape {
-            Shape::Plain => Ok(Self::Plain(database.aggregator(name, function).open()?)),
+            Shape::Plain => Ok(Self::Plain(database.aggregator(name, function).existing(existing).open()?)),
             Shape::Windows(kept) => {
                 let shape = WindowShape::of_kept(kept).map_err(|reason| {
                     format!("ERR table `{name}.schema` does not tell what windows `{name}` are: {reason}")
                 })?;
-                Ok(Self::Windows(database.windows(name, function, shape.tiers()).open()?, shape))
+                let windows = database.windows(name, function, shape.tiers());
+                Ok(Self::Windows(windows.existing(existing).open()?, shape))
             }
             shape @ Shape::Cube(_) => Err(shape.refused(name).into()),
         }
@@ -59,13 +62,29 @@ impl Store {
         }
     }
 
-    /// What groups answer, in the order of their keys. Of windows a key has any time in the window.
-    pub(super) fn answers(&self, keys: &[Vec<u8>]) -> forebay::Result<Vec<Option<Vec<Value<'static>>>>> {
+    /// What a group answers. Of windows a key has any time in the window.
+    pub(super) fn answer(&self, key: &[u8]) -> forebay::Result<Option<Vec<Value<'static>>>> {
         match self {
-            Self::Plain(groups) => groups.multi_get(keys),
+            Self::Plain(groups) => groups.get(key),
+            Self::Windows(windows, shape) => match split_window(key) {
+                Some((time, rest)) => windows.get(shape.period.around(time), rest),
+                None => Ok(None),
+            },
+        }
+    }
+
+    /// What groups answered, in the order of their keys.
+    pub(super) fn answers(
+        &self,
+        snapshot: &Snapshot,
+        keys: &[Vec<u8>],
+    ) -> forebay::Result<Vec<Option<Vec<Value<'static>>>>> {
+        match self {
+            Self::Plain(groups) => groups.at(snapshot).multi_get(keys),
             Self::Windows(windows, shape) => {
+                let then = windows.at(snapshot);
                 let answer = |key: &Vec<u8>| match split_window(key) {
-                    Some((time, rest)) => windows.get(shape.period.around(time), rest),
+                    Some((time, rest)) => then.get(shape.period.around(time), rest),
                     None => Ok(None),
                 };
                 keys.iter().map(answer).collect()
@@ -110,7 +129,7 @@ impl Store {
     pub(super) fn adding(&self) -> Adding<'_> {
         match self {
             Self::Plain(groups) => Adding::Plain(groups, Box::default()),
-            Self::Windows(windows, _) => Adding::Windows(windows.batch()),
+            Self::Windows(windows, _) => Adding::Windows(windows.batch(), BTreeSet::new()),
         }
     }
 }
@@ -190,10 +209,13 @@ fn place(cursor: &[u8]) -> Option<(u64, Vec<u8>)> {
     Some((start.parse().ok()?, key))
 }
 
-/// States on their way, for one commit.
+/// Each window is a table: so many rows and streams add to at one go, which may have times that nobody meant.
+const WINDOWS_MAX: usize = 4096;
+
+/// States on their way, for one commit; of windows with those that get them.
 pub(super) enum Adding<'s> {
     Plain(&'s Aggregator<States>, Box<Batch>),
-    Windows(WindowsBatch<States>),
+    Windows(WindowsBatch<States>, BTreeSet<u64>),
 }
 
 impl Adding<'_> {
@@ -203,10 +225,22 @@ impl Adding<'_> {
                 batch.add_state(groups, key, state);
                 Ok(())
             }
-            Self::Windows(batch) => {
+            Self::Windows(batch, starts) => {
                 let (start, rest) = split_window(key).ok_or_else(no_window)?;
+                starts.insert(start);
                 batch.add_state(start, rest, state)
             }
+        }
+    }
+
+    /// The same of rows and streams.
+    pub(super) fn add_of_few_windows(&mut self, key: &[u8], state: &[u8]) -> forebay::Result<()> {
+        self.add(key, state)?;
+        match self {
+            Self::Windows(_, starts) if starts.len() > WINDOWS_MAX => Err(Error::invalid(format!(
+                "rows of more than {WINDOWS_MAX} windows; look whether their times are milliseconds, and divide them"
+            ))),
+            _ => Ok(()),
         }
     }
 
@@ -214,7 +248,7 @@ impl Adding<'_> {
     pub(super) fn bytes(&self) -> usize {
         match self {
             Self::Plain(_, batch) => batch.encoded_bytes(),
-            Self::Windows(batch) => batch.memory_bytes(),
+            Self::Windows(batch, _) => batch.memory_bytes(),
         }
     }
 
@@ -227,8 +261,8 @@ impl Adding<'_> {
         let committed = match (self, metadata) {
             (Self::Plain(groups, batch), Some(metadata)) => groups.commit(*batch, durability, metadata),
             (Self::Plain(_, batch), None) => database.commit(*batch, durability),
-            (Self::Windows(batch), Some(metadata)) => batch.commit(durability, metadata),
-            (Self::Windows(batch), None) => batch.write(Batch::new(), durability),
+            (Self::Windows(batch, _), Some(metadata)) => batch.commit(durability, metadata),
+            (Self::Windows(batch, _), None) => batch.write(Batch::new(), durability),
         };
         committed.map(drop)
     }

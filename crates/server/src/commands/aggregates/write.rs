@@ -1,7 +1,8 @@
 //! Rows and states in.
 
 use arrow_schema::Schema;
-use forebay::Durability;
+use forebay::limits::VALUE_BYTES_MAX;
+use forebay::{Batch, Durability, Error};
 use forebay_aggregate::arrow::{Form, PartialSchema};
 use forebay_groups::put_states;
 
@@ -13,8 +14,11 @@ use crate::jobs::Slot;
 
 /// Beyond this what a turn has added is written out before it adds more.
 const ADDED_BYTES_MAX: usize = 64 << 20;
-/// What one merge may take of another aggregator's groups, as it is one commit.
+/// What the states of a stream, or of a merge, may take, as they are one commit.
 const MERGE_BYTES_MAX: usize = 256 << 20;
+/// After about so many bytes more it is looked at what they take.
+const LOOK_BYTES: usize = 1 << 20;
+const ENTRY_BYTES: usize = 32;
 
 /// Adds rows to what the turn writes; those of windows at once, as a window may be over by then. Returns how many there are.
 fn add_rows(
@@ -35,6 +39,10 @@ fn add_rows(
                 }
                 call.turn.write_out()?;
             }
+            if metadata.is_some() {
+                // What could fail does before any row is there.
+                aggregator.put_metadata(&mut Batch::new(), b"")?;
+            }
             put_states(aggregator, &mut gathering.states, call.turn.added())?;
             if let Some(metadata) = metadata {
                 aggregator.put_metadata(call.turn.added(), metadata)?;
@@ -49,6 +57,13 @@ fn add_rows(
     }
     groups.keep(gathering);
     Ok(rows.num_rows())
+}
+
+fn check_metadata(metadata: &[u8]) -> Answer {
+    match metadata.len() {
+        ..=VALUE_BYTES_MAX => Ok(()),
+        more => Err(format!("ERR metadata has at most {VALUE_BYTES_MAX} bytes, not {more}").into()),
+    }
 }
 
 /// What windows get is a commit of its own.
@@ -82,6 +97,7 @@ pub(super) fn add(call: &mut Call<'_, '_>) -> Answer {
 pub(super) fn commit(call: &mut Call<'_, '_>) -> Answer {
     let groups = found(call, call.arguments[1])?;
     let metadata = call.arguments[2];
+    check_metadata(metadata)?;
     let count = match &call.arguments[3..] {
         [] => {
             match &groups.store {
@@ -132,9 +148,13 @@ fn read_in(groups: &Groups, stream: &[u8], adding: &mut Adding<'_>, slot: &Slot)
         let partial = PartialSchema::of(&schema)?;
         groups.asked.agrees(&partial)?;
         groups.schema.check(partial.schema())?;
+        let mut bound = Bound { source: "the stream", unlooked: 0 };
         while let Some(states) = batches.next()? {
             slot.check()?;
-            groups.schema.read(&states, Form::Exact, &mut |key, state| adding.add(key, state))?;
+            groups.schema.read(&states, Form::Exact, &mut |key, state| {
+                adding.add_of_few_windows(key, state)?;
+                bound.added(adding, key, state)
+            })?;
             count += states.num_rows();
         }
         return Ok(count);
@@ -162,13 +182,12 @@ pub(super) fn merge(call: &mut Call<'_, '_>) -> Answer {
     let (snapshot, durability) = (database.snapshot(), call.client.durability);
     call.later(0, move |reply, slot| {
         let (mut adding, mut count) = (target.store.adding(), 0);
+        let mut bound = Bound { source: &source.name, unlooked: 0 };
         let mut walk = source.store.walk(&snapshot)?;
         while let Some((key, state)) = walk.next()? {
             slot.check()?;
             adding.add(&key, &state)?;
-            if adding.bytes() > MERGE_BYTES_MAX {
-                return Err(too_much(&source.name));
-            }
+            bound.added(&adding, &key, &state)?;
             count += 1;
         }
         adding.commit(&database, durability, None)?;
@@ -177,12 +196,29 @@ pub(super) fn merge(call: &mut Call<'_, '_>) -> Answer {
     })
 }
 
-fn too_much(source: &str) -> Refusal {
-    format!(
-        "ERR the groups of `{source}` take more than {MERGE_BYTES_MAX} bytes, too much for one commit: take them in parts by \
-         AGG.RESULT with STATES, and give them to AGG.LOAD"
-    )
-    .into()
+/// That states from somewhere are not too much for one commit. Each window is asked for what it takes, so not for each state.
+struct Bound<'n> {
+    source: &'n str,
+    /// About what came since they were asked.
+    unlooked: usize,
+}
+
+impl Bound<'_> {
+    fn added(&mut self, adding: &Adding<'_>, key: &[u8], state: &[u8]) -> forebay::Result<()> {
+        self.unlooked += key.len() + state.len() + ENTRY_BYTES;
+        if self.unlooked < LOOK_BYTES {
+            return Ok(());
+        }
+        self.unlooked = 0;
+        match adding.bytes() {
+            ..=MERGE_BYTES_MAX => Ok(()),
+            _ => Err(Error::invalid(format!(
+                "the groups of {} take more than {MERGE_BYTES_MAX} bytes, too much for one commit: take them in parts by \
+                 AGG.RESULT with STATES, and give them to AGG.LOAD one by one",
+                self.source
+            ))),
+        }
+    }
 }
 
 /// `AGG.EXPIRE name milliseconds`: makes it that time since 1970, and drops the windows that are no longer kept. Returns how

@@ -43,7 +43,7 @@ impl Call<'_, '_> {
     /// transaction, count.
     pub(in crate::commands) fn budget(&self) -> Budget {
         let most = self.turn.shared.config.reply_bytes_max;
-        let taken = self.reply.bytes.len().saturating_add(self.turn.elements_bytes());
+        let taken = self.reply.bytes.len().saturating_add(self.turn.transaction_elements_bytes());
         Budget { left: most.saturating_sub(taken), most }
     }
 

@@ -9,6 +9,8 @@ use crate::value::{Header, Type};
 const WALKED_MAX: u64 = 1000;
 /// So are larger ones, if more than this are asked for.
 const SOUGHT_MAX: u64 = 100;
+/// Each is drawn so often, on average, before a walk takes over.
+const DRAWS_MAX: u64 = 20;
 
 /// One element at random: the first behind a place among the hashes, of a large container.
 fn any(call: &mut Call<'_, '_>, header: &Header) -> Result<Element, Refusal> {
@@ -35,14 +37,18 @@ pub(in crate::commands) fn distinct(
     let count = count.min(header.count);
     if header.count > WALKED_MAX && count <= SOUGHT_MAX {
         let mut seen = std::collections::HashSet::new();
-        while (found.len() as u64) < count {
+        for _ in 0..DRAWS_MAX * count {
+            if found.len() as u64 == count {
+                return Ok(found);
+            }
             let element = any(call, header)?;
-            budget.take(0)?;
             if seen.insert(element.0.clone()) {
+                budget.take(element.0.len() + element.1.len())?;
                 found.push(named_of(element));
             }
         }
-        return Ok(found);
+        // Hashes that somebody chose: a walk finds others.
+        (budget, found) = (call.budget(), Vec::new());
     }
     let mut left = header.count;
     for element in call.walk(elements::names_from(header.id, 0), Way::Forward)? {

@@ -7,6 +7,8 @@ use crate::{elements, glob};
 
 /// The most that one call looks at.
 const COUNT_MAX: i64 = 100_000;
+/// What it looks at is about this at most.
+const LOOKED_BYTES_MAX: usize = 4 << 20;
 
 /// What a scan of a container is asked.
 struct Scan<'a> {
@@ -18,7 +20,7 @@ fn scan_of<'a>(words: &[&'a [u8]]) -> Result<Scan<'a>, Refusal> {
     let mut scan = Scan { pattern: None, count: 10 };
     for pair in words.chunks(2) {
         match pair {
-            [word, asked] if is(word, "MATCH") => scan.pattern = Some(asked),
+            [word, asked] if is(word, "MATCH") => scan.pattern = Some(glob::checked(asked)?),
             [word, asked] if is(word, "COUNT") => match integer(asked)? {
                 count if count >= 1 => scan.count = count.min(COUNT_MAX) as usize,
                 _ => return Err(SYNTAX.into()),
@@ -60,14 +62,14 @@ fn names_from(
     shown: fn(&[u8]) -> Option<Vec<u8>>,
 ) -> Result<(u64, Vec<Vec<u8>>), Refusal> {
     let Ok(from) = u32::try_from(cursor) else { return Ok((0, Vec::new())) };
-    let (mut budget, mut found, mut seen, mut last) = (call.budget(), Vec::new(), 0, from);
+    let (mut budget, mut found, mut seen, mut last, mut looked) = (call.budget(), Vec::new(), 0, from, 0);
     for element in call.walk(elements::names_from(header.id, from), Way::Forward)? {
         let (key, value) = element?;
         let (hash, name) = elements::name_of(&key);
-        if seen >= asked.count && hash != last {
+        if (seen >= asked.count || looked > LOOKED_BYTES_MAX) && hash != last {
             return Ok((u64::from(hash), found));
         }
-        (seen, last) = (seen + 1, hash);
+        (seen, last, looked) = (seen + 1, hash, looked + name.len() + value.len());
         if asked.pattern.is_none_or(|pattern| glob::matches(pattern, name)) {
             budget.take(name.len() + value.len())?;
             found.push(name.to_vec());

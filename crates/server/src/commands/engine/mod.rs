@@ -159,10 +159,10 @@ fn rollback(call: &mut Call<'_, '_>) -> Answer {
     let name = text(call.arguments[1])?;
     call.turn.write_out()?;
     let shared = call.turn.shared;
-    shared.database.rollback(&name)?;
-    shared.forget_tables();
+    let rolled_back = shared.rollback(&name);
     call.turn.forget(None);
     call.turn.stripes().for_each(crate::shared::Stripe::all_written);
+    rolled_back?;
     call.reply.ok();
     Ok(())
 }

@@ -14,39 +14,36 @@ const KEYS_MAX: usize = 8192;
 /// Bits for each key: of so many pieces that nobody looks for, one is looked for by bisection.
 const SIEVE_BITS: usize = 32;
 
-/// Which pieces are looked for, and by which keys.
+/// Which pieces are looked for, in ascending order.
 struct Sought {
-    /// By piece.
-    keys: Vec<(u32, u32)>,
+    pieces: Vec<u32>,
     sieve: Vec<u64>,
     /// How far a piece is shifted to find its bit.
     shift: u32,
 }
 
 impl Sought {
-    fn new(pieces: impl ExactSizeIterator<Item = u32>) -> Self {
+    fn new(pieces: Vec<u32>) -> Self {
         let bits = (SIEVE_BITS * pieces.len()).next_power_of_two().max(64);
-        debug_assert!(bits <= 1 << 32, "a piece has a bit for each");
+        debug_assert!(bits <= 1 << 32 && pieces.is_sorted(), "a piece has a bit, and is found by bisection");
         let (shift, mut sieve) = (32 - bits.trailing_zeros(), vec![0_u64; bits / 64]);
-        let mut keys: Vec<(u32, u32)> = pieces.zip(0..).collect();
-        keys.sort_unstable();
-        for (piece, _) in &keys {
+        for piece in &pieces {
             sieve[(piece >> shift) as usize / 64] |= 1 << ((piece >> shift) % 64);
         }
-        Self { keys, sieve, shift }
+        Self { pieces, sieve, shift }
     }
 
-    /// The keys of this piece.
+    /// The places of this piece.
     #[inline]
     fn of(&self, piece: u32) -> impl Iterator<Item = usize> {
         let bit = piece >> self.shift;
         let may = self.sieve[bit as usize / 64] >> (bit % 64) & 1 == 1;
-        let from = if may { self.keys.partition_point(|(other, _)| *other < piece) } else { self.keys.len() };
-        self.keys[from..].iter().take_while(move |(other, _)| *other == piece).map(|(_, at)| *at as usize)
+        let from = if may { self.pieces.partition_point(|other| *other < piece) } else { self.pieces.len() };
+        (from..self.pieces.len()).take_while(move |at| self.pieces[*at] == piece)
     }
 }
 
-/// The keys, each once, and for each of all its place among those.
+/// The keys in order, each once, and for each of all its place among those.
 fn distinct<'k>(keys: &[(u64, &'k [u8])]) -> (Vec<(u64, &'k [u8])>, Vec<usize>) {
     let mut by_key: Vec<usize> = (0..keys.len()).collect();
     by_key.sort_unstable_by_key(|at| keys[*at]);
@@ -61,7 +58,7 @@ fn distinct<'k>(keys: &[(u64, &'k [u8])]) -> (Vec<(u64, &'k [u8])>, Vec<usize>) 
 }
 
 impl Latest {
-    /// As [`find`](Self::find) of each of some keys.
+    /// As [`find`](Self::find) of each of some keys, which are in order.
     fn find_many(
         &self,
         words: &[u64],
@@ -69,13 +66,12 @@ impl Latest {
         keys: &[(u64, &[u8])],
         limit: usize,
     ) -> Vec<Found> {
-        let pieces = keys.iter().map(|(prefix, _)| Pieces::WHOLE.of(*prefix));
-        let found = keys.iter().zip(pieces.clone()).map(|((_, key), piece)| Found {
+        let sought = Sought::new(keys.iter().map(|(prefix, _)| Pieces::WHOLE.of(*prefix)).collect());
+        let found = keys.iter().zip(&sought.pieces).map(|((_, key), piece)| Found {
             places: SmallVec::new(),
-            state: self.state(buffer, piece, key),
+            state: self.state(buffer, *piece, key),
         });
         let mut found: Vec<Found> = found.collect();
-        let sought = Sought::new(pieces);
         for (place, piece) in
             self.untaken(words, limit).iter().rev().map(|&word| (place_in(word), piece_of(word)))
         {
@@ -96,28 +92,36 @@ impl WriteBuffer {
         limit: usize,
         mut each: impl FnMut(usize, &Record<'_>) -> bool,
     ) {
+        let rule = rows.states().filter(|_| keys.len() > 1);
+        let Some(rule) = rule else { return self.find_singly(rows, keys, limit, each) };
         for (part, keys) in keys.chunks(KEYS_MAX).enumerate() {
             let first = part * KEYS_MAX;
             let (distinct, places) = distinct(keys);
             let look =
                 |latest: &Latest, words: &[u64], limit| latest.find_many(words, self, &distinct, limit);
-            let rule = rows.states().filter(|_| keys.len() > 1);
-            match rule.and_then(|rule| self.with_states(rows, rule, limit, look)) {
-                Some(found) => {
-                    // The rule is asked when nothing is locked.
-                    for (at, (key, place)) in keys.iter().zip(places).enumerate() {
-                        let found = found.as_ref().and_then(|found| found.get(place));
-                        found.into_iter().for_each(|found| {
-                            found.show(self, key.1, &mut |record| each(first + at, record));
-                        });
-                    }
-                }
-                None => {
-                    for (at, (prefix, key)) in keys.iter().enumerate() {
-                        self.find(rows, *prefix, key, limit, |record| each(first + at, record));
-                    }
+            let Some(found) = self.with_states(rows, rule, limit, look) else {
+                self.find_singly(rows, keys, limit, |at, record| each(first + at, record));
+                continue;
+            };
+            // The rule is asked when nothing is locked.
+            for (at, ((_, key), place)) in keys.iter().zip(places).enumerate() {
+                if let Some(found) = found.as_ref().and_then(|found| found.get(place)) {
+                    found.show(self, key, &mut |record| each(first + at, record));
                 }
             }
+        }
+    }
+
+    /// The same, of one key after the other.
+    fn find_singly(
+        &self,
+        rows: &TableRows<'_>,
+        keys: &[(u64, &[u8])],
+        limit: usize,
+        mut each: impl FnMut(usize, &Record<'_>) -> bool,
+    ) {
+        for (at, (prefix, key)) in keys.iter().enumerate() {
+            self.find(rows, *prefix, key, limit, |record| each(at, record));
         }
     }
 }

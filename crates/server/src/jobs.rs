@@ -54,7 +54,7 @@ impl Call<'_, '_> {
         bytes: usize,
         run: impl FnOnce(&mut Reply, &Slot) -> Answer + Send + 'static,
     ) -> Answer {
-        if self.client.is_in_transaction {
+        if self.turn.is_in_transaction() {
             return Err("ERR the command takes long, and cannot stand in a transaction".into());
         }
         let request = shown(self.arguments, 0);

@@ -103,6 +103,25 @@ pub(crate) struct Shared {
     started: Instant,
 }
 
+/// A database's table, which is opened, or made, when it is first asked for.
+fn opened<T: Clone>(
+    tables: &RwLock<[Option<T>; DATABASES]>,
+    number: usize,
+    open: impl FnOnce() -> Result<T>,
+) -> Result<T> {
+    debug_assert!(number < DATABASES, "SELECT refuses others");
+    if let Some(table) = &tables.read()[number] {
+        return Ok(table.clone());
+    }
+    let mut tables = tables.write();
+    if let Some(table) = &tables[number] {
+        return Ok(table.clone());
+    }
+    let table = open()?;
+    tables[number] = Some(table.clone());
+    Ok(table)
+}
+
 impl Shared {
     pub(crate) fn new(database: Database, config: Config) -> Result<Self> {
         use std::hash::{BuildHasher, Hasher};
@@ -143,34 +162,17 @@ impl Shared {
 
     /// The table of a database of `SELECT`. It is named by its number.
     pub(crate) fn table(&self, number: usize) -> Result<Table> {
-        debug_assert!(number < DATABASES, "SELECT refuses others");
-        if let Some(table) = &self.tables.read()[number] {
-            return Ok(table.clone());
-        }
-        let mut tables = self.tables.write();
-        if let Some(table) = &tables[number] {
-            return Ok(table.clone());
-        }
-        let table = self.database.table(&number.to_string()).time_to_live(Duration::MAX).open()?;
-        tables[number] = Some(table.clone());
-        Ok(table)
+        opened(&self.tables, number, || {
+            self.database.table(&number.to_string()).time_to_live(Duration::MAX).open()
+        })
     }
 
     /// The table of the elements of a database's containers.
     pub(crate) fn elements(&self, number: usize) -> Result<OrderedTable> {
-        debug_assert!(number < DATABASES, "SELECT refuses others");
-        if let Some(table) = &self.elements.read()[number] {
-            return Ok(table.clone());
-        }
-        let mut tables = self.elements.write();
-        if let Some(table) = &tables[number] {
-            return Ok(table.clone());
-        }
-        let table = self.database.table(&elements_of(number));
-        let table = table.layout(Layout::wb_tree_ordered()).prefix_filter(PrefixFilter::Bytes(8));
-        let table = table.open_ordered()?;
-        tables[number] = Some(table.clone());
-        Ok(table)
+        opened(&self.elements, number, || {
+            let table = self.database.table(&elements_of(number));
+            table.layout(Layout::wb_tree_ordered()).prefix_filter(PrefixFilter::Bytes(8)).open_ordered()
+        })
     }
 
     /// The same, of the databases that have ever had a container.

@@ -57,8 +57,13 @@ fn decimal(scale: i8) -> DataType {
     DataType::Decimal128(DECIMAL128_MAX_PRECISION, scale)
 }
 
+/// Whether this is a type of texts.
+pub(super) fn is_unicode(kind: &DataType) -> bool {
+    matches!(kind, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
+}
+
 /// Whether texts of this type may be no Unicode.
-fn is_bytes(kind: &DataType) -> bool {
+pub(super) fn is_bytes(kind: &DataType) -> bool {
     matches!(
         kind,
         DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_)

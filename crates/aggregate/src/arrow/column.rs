@@ -9,6 +9,7 @@ use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
 use arrow_schema::{DataType, TimeUnit};
 use forebay_base::{Error, Result};
 
+use super::answers::{is_bytes, is_unicode};
 use super::calendar::{Day, Point, Time, Zone};
 use super::dictionaries::Dictionaries;
 use crate::columns::{Bits, Items, Lane, Texts};
@@ -99,7 +100,7 @@ impl Column {
     fn of_dictionary(array: &ArrayRef, form: Form, dictionaries: &Dictionaries) -> Result<Self> {
         let coded = array.as_any_dictionary();
         let (places, values) = (coded.keys(), coded.values());
-        if !is_text(values.data_type()) || values.is_empty() {
+        if !(is_unicode(values.data_type()) || is_bytes(values.data_type())) || values.is_empty() {
             // Places of these do not stand for a text. What they stand for is short.
             let plain = arrow_select::take::take(values, places, None).map_err(refusal)?;
             return Self::of(&plain, form, dictionaries);
@@ -168,19 +169,6 @@ pub(super) fn lanes(columns: &[Column]) -> Result<Vec<Lane<'_>>> {
 
 pub(super) fn refusal(error: impl Display) -> Error {
     Error::invalid(error.to_string())
-}
-
-fn is_text(kind: &DataType) -> bool {
-    matches!(
-        kind,
-        DataType::Utf8
-            | DataType::LargeUtf8
-            | DataType::Utf8View
-            | DataType::Binary
-            | DataType::LargeBinary
-            | DataType::BinaryView
-            | DataType::FixedSizeBinary(_)
-    )
 }
 
 /// Texts of whatever kind; none where these are no texts.

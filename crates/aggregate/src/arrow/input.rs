@@ -6,6 +6,7 @@ use forebay_base::limits::KEY_BYTES_MAX;
 use forebay_base::{Error, Result};
 use forebay_env::sync::Arc;
 
+use super::answers::is_unicode;
 use super::column::{Column, Form, empty, lanes, plain_type};
 use super::dictionaries::Dictionaries;
 use super::schema::{PartialSchema, blamed, field};
@@ -73,10 +74,9 @@ impl Input {
 /// a dictionary or without.
 pub(super) fn is_like(kind: &DataType, other: &DataType) -> bool {
     let (kind, other) = (plain_type(kind), plain_type(other));
-    let is_text = |kind: &DataType| matches!(kind, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
     let is_bytes =
         |kind: &DataType| matches!(kind, DataType::Binary | DataType::LargeBinary | DataType::BinaryView);
-    kind == other || is_text(kind) && is_text(other) || is_bytes(kind) && is_bytes(other)
+    kind == other || is_unicode(kind) && is_unicode(other) || is_bytes(kind) && is_bytes(other)
 }
 
 /// Why a row was refused, of a batch of which so many rows stand before these.

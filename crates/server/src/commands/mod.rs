@@ -135,8 +135,6 @@ pub(crate) struct Client {
     pub(crate) refusals: u32,
     pub(crate) is_leaving: bool,
     pub(crate) queue: Queue,
-    /// It does what waited for `EXEC`.
-    pub(crate) is_in_transaction: bool,
     /// What is to be done once the turn is committed, and answered then.
     pub(crate) work: Option<Work>,
 }
@@ -152,7 +150,6 @@ impl Client {
             refusals: 0,
             is_leaving: false,
             queue: Queue::default(),
-            is_in_transaction: false,
             work: None,
         }
     }

@@ -159,14 +159,12 @@ fn exec(call: &mut Call<'_, '_>) -> Answer {
         }
     }
     call.reply.array(queue.commands.len());
-    call.client.is_in_transaction = true;
     call.turn.begin_transaction();
     for command in &queue.commands {
         let arguments: Vec<&[u8]> = command.iter().map(Vec::as_slice).collect();
         let Call { client, turn, reply, .. } = call;
         super::run(&mut Call { arguments: &arguments, client, turn, reply });
     }
-    call.client.is_in_transaction = false;
     call.turn.end_transaction();
     Ok(())
 }

@@ -208,7 +208,7 @@ impl<'s> Turn<'s> {
 
     /// Whether its transaction has read or written so much that nothing more may be.
     pub(crate) fn is_full(&self) -> bool {
-        self.transaction.is_some()
+        self.is_in_transaction()
             && self.written_bytes.saturating_add(self.transaction_elements_bytes()) > WRITTEN_BYTES_MAX
     }
 
@@ -242,6 +242,11 @@ impl<'s> Turn<'s> {
     /// From here on until `end_transaction` all is written in one batch, or nothing.
     pub(crate) fn begin_transaction(&mut self) {
         (self.transaction, self.elements_before) = (Some(false), self.elements_bytes());
+    }
+
+    /// Whether what it does waited for `EXEC`.
+    pub(crate) fn is_in_transaction(&self) -> bool {
+        self.transaction.is_some()
     }
 
     pub(crate) fn end_transaction(&mut self) {

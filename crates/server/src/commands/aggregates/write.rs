@@ -34,7 +34,7 @@ fn add_rows(
     match &groups.store {
         Store::Plain(aggregator) => {
             if call.turn.added().encoded_bytes() > ADDED_BYTES_MAX {
-                if call.client.is_in_transaction {
+                if call.turn.is_in_transaction() {
                     return Err("ERR the transaction adds too much; divide it".into());
                 }
                 call.turn.write_out()?;
@@ -68,7 +68,7 @@ fn check_metadata(metadata: &[u8]) -> Answer {
 
 /// What windows get is a commit of its own.
 fn check_alone(call: &Call<'_, '_>) -> Answer {
-    match call.client.is_in_transaction {
+    match call.turn.is_in_transaction() {
         true => {
             Err("ERR rows of windows are committed by themselves, and cannot stand in a transaction".into())
         }

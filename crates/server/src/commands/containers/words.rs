@@ -26,6 +26,18 @@ pub(in crate::commands) fn limit(words: &[&[u8]]) -> Result<usize, Refusal> {
     }
 }
 
+/// How many a pop takes: one, shown by itself, where nothing is said.
+pub(in crate::commands) fn popped(words: &[&[u8]]) -> Result<Option<u64>, Refusal> {
+    match words {
+        [] => Ok(None),
+        [count] => match integer(count) {
+            Ok(count) if count >= 0 => Ok(Some(count as u64)),
+            _ => Err("ERR value is out of range, must be positive".into()),
+        },
+        _ => Err(SYNTAX.into()),
+    }
+}
+
 /// From which end `LMPOP` and `ZMPOP` take, and how many.
 pub(in crate::commands) fn end_and_count<'a>(words: &[&'a [u8]]) -> Result<(&'a [u8], u64), Refusal> {
     match words {

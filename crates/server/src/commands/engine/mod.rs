@@ -153,7 +153,7 @@ fn savepoint(call: &mut Call<'_, '_>) -> Answer {
 
 /// `FB.ROLLBACK name`: makes all tables what they were at a savepoint. What waits is written before, so that it is undone.
 fn rollback(call: &mut Call<'_, '_>) -> Answer {
-    if call.client.is_in_transaction {
+    if call.turn.is_in_transaction() {
         return Err("ERR a rollback cannot stand in a transaction".into());
     }
     let name = text(call.arguments[1])?;

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::super::{Answer, Call, Refusal, SYNTAX, integer, is};
+use super::super::{Answer, Call, Refusal, SYNTAX, containers, is};
 use crate::elements;
 use crate::turn::Way;
 use crate::value::{Header, Type};
@@ -133,14 +133,10 @@ pub(super) fn push(call: &mut Call<'_, '_>) -> Answer {
 /// At either end.
 pub(super) fn pop(call: &mut Call<'_, '_>) -> Answer {
     let (name, key) = (call.arguments[0], call.arguments[1]);
-    let count = match &call.arguments[2..] {
-        [] => None,
-        [count] => match integer(count) {
-            Ok(count) if count >= 0 => Some(count as u64),
-            _ => return Err("ERR value is out of range, must be positive".into()),
-        },
-        _ => return Err(super::super::wrong_arity(&String::from_utf8_lossy(name).to_ascii_lowercase())),
-    };
+    if call.arguments.len() > 3 {
+        return Err(super::super::wrong_arity(&String::from_utf8_lossy(name).to_ascii_lowercase()));
+    }
+    let count = containers::popped(&call.arguments[2..])?;
     let Some(header) = call.container(key, Type::List)? else {
         match count {
             Some(_) => call.reply.null_array(),

@@ -1,6 +1,6 @@
 //! Members of one set.
 
-use super::super::{Answer, Call, Refusal, SYNTAX, containers, integer};
+use super::super::{Answer, Call, Refusal, containers};
 use crate::elements;
 use crate::value::{Header, Type};
 
@@ -92,14 +92,7 @@ pub(super) fn scard(call: &mut Call<'_, '_>) -> Answer {
 
 pub(super) fn spop(call: &mut Call<'_, '_>) -> Answer {
     let key = call.arguments[1];
-    let count = match &call.arguments[2..] {
-        [] => None,
-        [count] => match integer(count) {
-            Ok(count) if count >= 0 => Some(count as u64),
-            _ => return Err("ERR value is out of range, must be positive".into()),
-        },
-        _ => return Err(SYNTAX.into()),
-    };
+    let count = containers::popped(&call.arguments[2..])?;
     let mut taken = Vec::new();
     if let Some(mut header) = call.container(key, Type::Set)? {
         taken = containers::distinct(call, &header, count.unwrap_or(1))?;

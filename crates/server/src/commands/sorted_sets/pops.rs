@@ -1,6 +1,6 @@
 //! The lowest and the highest members, taken away.
 
-use super::super::{Answer, Call, Refusal, SYNTAX, containers, integer, is, numbers};
+use super::super::{Answer, Call, Refusal, SYNTAX, containers, is, numbers};
 use super::bounds::{self, Bounds, Part};
 use super::members::{Scored, remove_all, show};
 use crate::turn::Way;
@@ -21,14 +21,7 @@ fn taken(call: &mut Call<'_, '_>, key: &[u8], way: Way, count: u64) -> Result<Ve
 /// Both `ZPOPMIN` and `ZPOPMAX`.
 pub(super) fn zpop(call: &mut Call<'_, '_>) -> Answer {
     let way = if is(call.arguments[0], "ZPOPMIN") { Way::Forward } else { Way::Backward };
-    let count = match &call.arguments[2..] {
-        [] => None,
-        [count] => match integer(count) {
-            Ok(count) if count >= 0 => Some(count as u64),
-            _ => return Err("ERR value is out of range, must be positive".into()),
-        },
-        _ => return Err(SYNTAX.into()),
-    };
+    let count = containers::popped(&call.arguments[2..])?;
     let found = taken(call, call.arguments[1], way, count.unwrap_or(1))?;
     match (count, found.first()) {
         (None, Some((member, score))) => {

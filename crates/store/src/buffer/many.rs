@@ -92,6 +92,9 @@ impl WriteBuffer {
         limit: usize,
         mut each: impl FnMut(usize, &Record<'_>) -> bool,
     ) {
+        if rows.rule.is_none() {
+            return self.find_newest(rows, keys, limit, &mut each);
+        }
         let rule = rows.states().filter(|_| keys.len() > 1);
         let Some(rule) = rule else { return self.find_singly(rows, keys, limit, each) };
         for (part, keys) in keys.chunks(KEYS_MAX).enumerate() {

@@ -181,6 +181,11 @@ impl Memtable {
         self.past.iter().find(|(to, _)| *to == limit).map(|(_, runs)| &runs[..])
     }
 
+    /// All runs.
+    pub(super) fn runs(&self) -> impl Iterator<Item = &Run> {
+        self.runs.iter().map(|run| &**run)
+    }
+
     /// Moves the words of runs to a file.
     pub(super) fn move_to(&mut self, attic: &mut Attic) -> Result<()> {
         for run in &mut self.runs {

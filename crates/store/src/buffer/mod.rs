@@ -2,7 +2,7 @@
 //!
 //! Ingest only appends (the log does that). Lookups and scans need order: each table's records are sorted lazily into
 //! a few runs of packed words ([`memtable`], [`run`]), extended when somebody looks and merged as they grow, so that
-//! pure ingest never pays for them. A sealed buffer is sorted once, from what was noted of it as it was filled
+//! pure ingest never pays for them; where lookups and writes take turns, the newest places are hashed ([`newest`]). A sealed buffer is sorted once, from what was noted of it as it was filled
 //! ([`notes`]), and then has one run a table. Ranges that were deleted stand beside all that ([`range_deletes`]).
 
 mod cursor;
@@ -11,12 +11,15 @@ mod filed;
 mod folding;
 mod many;
 mod memtable;
+mod nearby;
 mod newer;
+mod newest;
 mod notes;
 mod noting;
 mod pool;
 mod range_deletes;
 mod run;
+mod slots;
 mod sorting;
 mod states;
 mod stretches;
@@ -47,6 +50,7 @@ pub use sorting::Sorting;
 use crate::log::frame;
 use crate::values::ValueFile;
 use memtable::Memtable;
+use newest::Newest;
 use run::{is_seen, record_in};
 use states::Latest;
 
@@ -86,6 +90,8 @@ pub struct WriteBuffer {
     arena: Option<Arc<Arena>>,
     pool: Option<Arc<ArenaPool>>,
     index: RwLock<Index>,
+    /// By table, where lookups ask. Locked before the index.
+    newest: RwLock<BTreeMap<u32, Newest>>,
     /// Held by who sorts what lookups want, beside the index.
     sorting: Mutex<()>,
     /// Until it is flushed.
@@ -115,6 +121,7 @@ impl WriteBuffer {
             arena: Some(arena),
             pool,
             index: RwLock::default(),
+            newest: RwLock::default(),
             sorting: Mutex::default(),
             sorted: RwLock::default(),
             filed: AtomicBool::new(false),
@@ -166,9 +173,10 @@ impl WriteBuffer {
         self.arena.as_ref().map_or(0, |arena| arena.capacity())
     }
 
-    /// Memory held by notes and runs, in bytes.
+    /// Memory held by notes, runs and what else lookups ask, in bytes.
     pub fn index_bytes(&self) -> usize {
-        self.index.read().tables.values().map(Memtable::memory_bytes).sum()
+        let newest: usize = self.newest.read().values().map(Newest::memory_bytes).sum();
+        newest + self.index.read().tables.values().map(Memtable::memory_bytes).sum::<usize>()
     }
 
     #[inline]
@@ -195,7 +203,21 @@ impl WriteBuffer {
             // The rule is asked when nothing is locked.
             return found.into_iter().for_each(|found| found.show(self, key, &mut each));
         }
-        self.with_runs(rows, limit, |runs, range_deletes| {
+        if rows.rule.is_none() {
+            return self.find_newest(rows, &[(prefix, key)], limit, &mut |_, record| each(record));
+        }
+        self.find_in_runs(rows, (prefix, key), (limit, limit), &mut each);
+    }
+
+    /// The same of records before a place, as they were at length `limit`.
+    fn find_in_runs(
+        &self,
+        rows: &TableRows<'_>,
+        (prefix, key): (u64, &[u8]),
+        (before, limit): (usize, usize),
+        each: &mut impl FnMut(&Record<'_>) -> bool,
+    ) {
+        self.with_runs(rows, before, |runs, range_deletes| {
             let floor =
                 range_deletes::floor(range_deletes, rows.table, limit, |range| range.contains(prefix, key));
             for run in runs.iter().rev().filter(|run| !run.ends_before(floor)) {
@@ -205,7 +227,7 @@ impl WriteBuffer {
                     if record.key != key {
                         break;
                     }
-                    if floor <= place && is_seen(place, limit) && !each(&record) {
+                    if floor <= place && is_seen(place, before) && !each(&record) {
                         return;
                     }
                 }

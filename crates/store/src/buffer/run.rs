@@ -6,8 +6,10 @@ use std::sync::Arc;
 
 use forebay_base::sort::{Deal, Pieces, piece_of, place_of, sort_words};
 use forebay_base::{Order, Record, Result};
-use forebay_env::{Attic, FiledWords};
+use forebay_env::{Attic, FiledWords, prefetch};
+use smallvec::SmallVec;
 
+use super::nearby;
 use super::notes::{TableNotes, word_of};
 use super::range_deletes::RangeDelete;
 use super::{ArenaPool, WriteBuffer};
@@ -219,16 +221,41 @@ impl Run {
         self.words()[start..].iter().map(|&word| place_in(word))
     }
 
+    /// Loads what lookups of these prefixes will read, none waiting for another.
+    pub(super) fn warm(&self, buffer: &WriteBuffer, prefixes: impl Iterator<Item = u64>) {
+        if !self.order.is_uniform() || self.is_folded() {
+            return;
+        }
+        let words = self.words();
+        let mut near: SmallVec<[(u32, usize); 16]> = prefixes
+            .map(|prefix| self.pieces.of(prefix))
+            .map(|piece| (piece, nearby::begin(words, piece)))
+            .collect();
+        for _ in 0..nearby::STEPS {
+            near.iter().filter_map(|(_, at)| words.get(*at)).for_each(prefetch);
+            near.iter_mut().for_each(|(piece, at)| *at = nearby::step(words, *piece, *at));
+        }
+        near.iter().filter_map(|(_, at)| words.get(*at)).for_each(prefetch);
+        for (piece, at) in near {
+            let at = nearby::first(words, at, |word| piece_of(word) < piece);
+            words.get(at).into_iter().for_each(|&word| buffer.prefetch(place_in(word), 1));
+        }
+    }
+
     /// The index of the first record that does not come before `(prefix, key)`.
     pub(super) fn lower_bound(&self, buffer: &WriteBuffer, prefix: u64, key: &[u8]) -> usize {
-        let piece = self.pieces.of(prefix);
-        self.words().partition_point(|&word| match piece_of(word).cmp(&piece) {
+        let (words, piece) = (self.words(), self.pieces.of(prefix));
+        let comes_before = |word: u64| match piece_of(word).cmp(&piece) {
             Ordering::Equal => {
                 let found = self.record(buffer, place_in(word)).key;
                 (self.order.prefix(found), found) < (prefix, key)
             }
             unequal => unequal.is_lt(),
-        })
+        };
+        match self.order.is_uniform() {
+            true => nearby::first(words, nearby::guess(words, piece), comes_before),
+            false => words.partition_point(|&word| comes_before(word)),
+        }
     }
 }
 

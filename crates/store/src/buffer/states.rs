@@ -2,8 +2,7 @@
 //! what the buffer has of a key in a hash table, in which each key comes once. What was appended since the last
 //! lookup is taken in first, so much at a time that no lookup waits long; the rest it looks through.
 //!
-//! 1. A word goes to the part of the highest byte of its piece, there to the slot of the bits below, or the next free
-//!    one: words of one piece lie behind each other.
+//! 1. A word goes to the [slot](super::slots) of its piece.
 //! 2. Where a word of the same piece is met and its record has the same key, the two states merge in a record of the
 //!    table's own.
 //!
@@ -17,19 +16,12 @@ use smallvec::SmallVec;
 
 use super::WriteBuffer;
 use super::run::{FOLDED_PLACE, place_in, record_in};
+use super::slots::Slots;
 
 /// A lookup takes in so many words, some tens of microseconds, or this share of those that wait where that is more: that
 /// takes as long as to look through all of them, which it does anyway. So few lookups meet many that wait.
 const TAKEN_MIN: usize = 2048;
 const TAKEN_SHARE: usize = 32;
-/// By the highest byte of a piece: each grows for itself, so that none takes long.
-const PARTS: usize = 256;
-const SLOTS_MIN: usize = 8;
-
-const _: () = assert!(SLOTS_MIN.is_power_of_two() && PARTS == 1 << 8, "a byte of the piece chooses the part");
-/// No word: no record is at the last place there could be.
-const FREE: u64 = 0;
-
 /// States of what lookups have taken in so far. The words that wait are the index's.
 #[derive(Debug, Default)]
 pub(super) struct Latest {
@@ -44,7 +36,7 @@ pub(super) struct Latest {
 /// See the module.
 #[derive(Debug)]
 struct States {
-    parts: Box<[Part; PARTS]>,
+    slots: Slots,
     merges: Merges,
     /// How much of the buffer is taken in.
     covers: usize,
@@ -59,45 +51,9 @@ struct Merges {
     spare: Vec<u8>,
 }
 
-/// An open hash table.
-#[derive(Debug, Default)]
-struct Part {
-    slots: Vec<u64>,
-    used: usize,
-}
-
 /// The table cannot be used: a record is of another length than its key's others.
 #[derive(Debug)]
 struct Odd;
-
-impl Part {
-    /// The slots to look at for a piece, beginning where it should be.
-    #[inline]
-    fn path(&self, piece: u32) -> impl Iterator<Item = usize> + use<> {
-        let mask = self.slots.len().wrapping_sub(1);
-        // The highest byte is the same in all of the part.
-        let first = ((u64::from(piece << 8) * self.slots.len() as u64) >> 32) as usize;
-        (0..self.slots.len()).map(move |step| (first + step) & mask)
-    }
-
-    #[inline]
-    fn free_slot(&self, piece: u32) -> Option<usize> {
-        self.path(piece).find(|&slot| self.slots[slot] == FREE)
-    }
-
-    fn grow(&mut self) {
-        let slots = (2 * self.slots.len()).max(SLOTS_MIN);
-        let words = std::mem::replace(&mut self.slots, vec![FREE; slots]);
-        for word in words.into_iter().filter(|&word| word != FREE) {
-            let slot = self.free_slot(piece_of(word));
-            debug_assert!(slot.is_some(), "there are more slots than words");
-            if let Some(slot) = slot {
-                self.slots[slot] = word;
-            }
-        }
-        debug_assert_eq!(self.slots.iter().filter(|&&word| word != FREE).count(), self.used);
-    }
-}
 
 impl Latest {
     /// Whether a lookup has asked.
@@ -190,49 +146,24 @@ impl Found {
 
 impl States {
     fn new() -> Self {
-        let parts = Box::new(std::array::from_fn(|_| Part::default()));
-        Self { parts, merges: Merges::default(), covers: 0 }
+        Self { slots: Slots::new(), merges: Merges::default(), covers: 0 }
     }
 
     fn memory_bytes(&self) -> usize {
-        let slots: usize = self.parts.iter().map(|part| part.slots.capacity()).sum();
-        8 * slots + size_of::<[Part; PARTS]>() + self.merges.records.capacity()
+        self.slots.memory_bytes() + self.merges.records.capacity()
     }
 
     /// Takes the next record in.
     #[inline]
     fn add(&mut self, buffer: &WriteBuffer, rule: &dyn Combine, word: u64) -> Result<(), Odd> {
-        let piece = piece_of(word);
-        let part = &mut self.parts[(piece >> 24) as usize];
-        if part.used * 4 >= part.slots.len() * 3 {
-            part.grow();
-        }
-        for slot in part.path(piece) {
-            let other = part.slots[slot];
-            if other == FREE {
-                part.slots[slot] = word;
-                part.used += 1;
-                return Ok(());
-            }
-            if piece_of(other) == piece {
-                let newer = buffer.record(place_in(word));
-                if let Some(merged) = self.merges.merge(buffer, rule, other, &newer)? {
-                    part.slots[slot] = merged;
-                    return Ok(());
-                }
-            }
-        }
-        Err(Odd)
+        let Self { slots, merges, .. } = self;
+        slots.put(word, |other| merges.merge(buffer, rule, other, &buffer.record(place_in(word))))
     }
 
     /// What there is of a key.
     fn find<'a>(&'a self, buffer: &'a WriteBuffer, piece: u32, key: &[u8]) -> Option<Record<'a>> {
-        let part = &self.parts[(piece >> 24) as usize];
-        let words = part.path(piece).map(|slot| part.slots[slot]).take_while(|&word| word != FREE);
-        words
-            .filter(|&word| piece_of(word) == piece)
-            .map(|word| self.merges.record(buffer, place_in(word)))
-            .find(|record| record.key == key)
+        let mut records = self.slots.of(piece).map(|word| self.merges.record(buffer, place_in(word)));
+        records.find(|record| record.key == key)
     }
 }
 

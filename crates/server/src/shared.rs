@@ -87,6 +87,8 @@ pub(crate) struct Shared {
     /// Whence numbers come that nobody foresees.
     random: AtomicU64,
     stripes: Vec<Mutex<Stripe>>,
+    /// Of each database, whether dropped containers may wait for the sweeper.
+    pub(crate) has_dropped: [AtomicBool; DATABASES],
     /// Held while elements of dropped containers are looked for and deleted.
     pub(crate) sweeping: Mutex<()>,
     pub(crate) aggregates: Aggregates,
@@ -135,6 +137,7 @@ impl Shared {
             next_container: AtomicU64::new(DROPPED + 1),
             random: AtomicU64::new(random),
             stripes: (0..STRIPES).map(|_| Mutex::new(Stripe::default())).collect(),
+            has_dropped: std::array::from_fn(|_| AtomicBool::new(true)),
             sweeping: Mutex::default(),
             aggregates: Aggregates::default(),
             jobs: Jobs::new(),
@@ -211,6 +214,7 @@ impl Shared {
         self.tables.write().fill(None);
         self.elements.write().fill(None);
         self.aggregates.clear();
+        self.has_dropped.iter().for_each(|has| has.store(true, Ordering::SeqCst));
         self.pass_containers()
     }
 

@@ -25,9 +25,13 @@ const ELEMENTS_AT_A_TIME: usize = 10_000;
 /// From so many on they are deleted as a range.
 const RANGE_ELEMENTS_MIN: usize = 1000;
 /// Containers that one step looks at.
-const CONTAINERS_AT_A_TIME: usize = 500;
+const CONTAINERS_AT_A_TIME: usize = 4000;
 /// Between steps that found little to do.
 const PAUSE: Duration = Duration::from_millis(250);
+/// A look at containers comes so many steps behind the one before that found little, and a walk over all of them so many
+/// behind its like: each makes the engine sort what was written since.
+const STEPS_TO_LOOK: u32 = 8;
+const STEPS_TO_WALK: u32 = 40;
 
 /// Where the walk over all containers is.
 #[derive(Debug, Default)]
@@ -35,6 +39,8 @@ pub(crate) struct Sweeper {
     database: usize,
     /// The number of the container that it looks at next.
     next: u64,
+    /// So many steps look at none.
+    rests: u32,
 }
 
 /// Sweeps until the server stops.
@@ -57,9 +63,18 @@ impl Sweeper {
     /// Does a little. Returns whether there is more to do at once.
     pub(crate) fn step(&mut self, shared: &Shared) -> Result<bool> {
         let (mut is_busy, there) = (false, shared.elements_there()?);
-        for (_, table) in &there {
-            // A table that cannot be read keeps no other from being swept.
-            is_busy |= delete_dropped(shared, table).unwrap_or(false);
+        for (number, table) in &there {
+            if shared.has_dropped[*number].swap(false, Ordering::SeqCst) {
+                // A table that cannot be read keeps no other from being swept. It is tried again.
+                let left = delete_dropped(shared, table);
+                shared.has_dropped[*number]
+                    .fetch_or(left.as_ref().map_or(true, |left| *left), Ordering::SeqCst);
+                is_busy |= left.unwrap_or(false);
+            }
+        }
+        if let Some(rests) = self.rests.checked_sub(1) {
+            self.rests = rests;
+            return Ok(is_busy);
         }
         // The one where it was, or the next one that there is.
         let found = there.iter().find(|(number, _)| *number >= self.database).or(there.first());
@@ -69,7 +84,13 @@ impl Sweeper {
         }
         let next = self.next + 1;
         let found = self.look(shared, table).inspect_err(|_| self.next = self.next.max(next))?;
-        Ok(is_busy || found > CONTAINERS_AT_A_TIME / 10)
+        let finds_many = found > CONTAINERS_AT_A_TIME / 10;
+        self.rests = match (finds_many, self.next) {
+            (true, _) => 0,
+            (false, 0) => STEPS_TO_WALK,
+            (false, _) => STEPS_TO_LOOK,
+        };
+        Ok(is_busy || finds_many)
     }
 
     /// Looks at some containers, and has those wait that are no more. Returns how many.
@@ -127,6 +148,7 @@ fn drop_dead(
     let mut batch = Batch::new();
     batch.put(table, elements::dropped(id), []);
     shared.database.commit(batch, Durability::Os)?;
+    shared.has_dropped[database].store(true, Ordering::SeqCst);
     Ok(true)
 }
 
@@ -214,6 +236,7 @@ mod tests {
         put(&shared, 6, b"made anew", 1);
         let mut sweeper = Sweeper::default();
         for _ in 0..3 * DATABASES {
+            sweeper.rests = 0;
             sweeper.step(&shared).expect("it sweeps");
         }
         assert_eq!(ids(&shared), [1, 6]);
@@ -234,6 +257,7 @@ mod tests {
         assert_eq!(shared.new_container(), 10);
         let mut sweeper = Sweeper::default();
         for _ in 0..3 * DATABASES {
+            sweeper.rests = 0;
             sweeper.step(&shared).expect("it sweeps");
         }
         assert_eq!(ids(&shared), [0; 0]);

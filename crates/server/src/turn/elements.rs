@@ -26,6 +26,7 @@ pub(super) struct Elements {
     cleared: Vec<Range<Vec<u8>>>,
     /// Of keys and values.
     bytes: usize,
+    drops: bool,
 }
 
 /// What an element takes besides its key and value.
@@ -51,11 +52,17 @@ impl Elements {
     pub(super) fn drop_container(&mut self, id: u64) {
         self.forget(elements::all(id));
         self.insert(elements::dropped(id), Some(Vec::new()), true);
+        self.drops = true;
     }
 
     /// Notes which key holds a container.
     pub(super) fn own(&mut self, id: u64, key: &[u8]) {
         self.insert(elements::owner(id), Some(key.to_vec()), true);
+    }
+
+    /// Whether containers were dropped since this was asked.
+    pub(super) fn takes_drops(&mut self) -> bool {
+        std::mem::take(&mut self.drops)
     }
 
     pub(super) fn is_written(&self) -> bool {

@@ -7,6 +7,8 @@ mod elements;
 mod entries;
 mod plan;
 
+use std::sync::atomic::Ordering;
+
 use forebay::{Batch, Durability, Error, Result};
 use forebay_env::sync::MutexGuard;
 use hashbrown::hash_map::EntryRef;
@@ -301,8 +303,13 @@ impl<'s> Turn<'s> {
         if batch.is_empty() {
             return Ok(());
         }
+        let drops = self.elements.each_mut().map(Elements::takes_drops);
         // The disk is waited for without locks.
-        self.shared.database.commit(batch, self.durability.min(Durability::Os)).map(drop)
+        self.shared.database.commit(batch, self.durability.min(Durability::Os))?;
+        for (has_dropped, _) in self.shared.has_dropped.iter().zip(drops).filter(|(_, drops)| *drops) {
+            has_dropped.store(true, Ordering::SeqCst);
+        }
+        Ok(())
     }
 
     /// What is added to aggregators: it is written with all else.

@@ -12,6 +12,8 @@ use crate::commands::Aggregates;
 use crate::config::Config;
 use crate::elements::{self, DROPPED};
 use crate::jobs::Jobs;
+use crate::key_counts::KeyCounts;
+use crate::moment::Rollbacks;
 use crate::observe::SlowLog;
 
 /// As many databases as `SELECT` knows.
@@ -89,6 +91,8 @@ pub(crate) struct Shared {
     stripes: Vec<Mutex<Stripe>>,
     /// Held while elements of dropped containers are looked for and deleted.
     pub(crate) sweeping: Mutex<()>,
+    pub(crate) rollbacks: Rollbacks,
+    pub(crate) key_counts: Arc<KeyCounts>,
     pub(crate) aggregates: Aggregates,
     pub(crate) jobs: Jobs,
     pub(crate) slow: SlowLog,
@@ -96,7 +100,7 @@ pub(crate) struct Shared {
     pub(crate) is_failing: AtomicBool,
     pub(crate) stopping: Arc<AtomicBool>,
     pub(crate) connections: AtomicUsize,
-    pub(crate) buffers_bytes: AtomicUsize,
+    pub(crate) buffers_bytes: Arc<AtomicUsize>,
     pub(crate) commands: AtomicU64,
     pub(crate) accepted: AtomicU64,
     next_id: AtomicU64,
@@ -136,13 +140,15 @@ impl Shared {
             random: AtomicU64::new(random),
             stripes: (0..STRIPES).map(|_| Mutex::new(Stripe::default())).collect(),
             sweeping: Mutex::default(),
+            rollbacks: Rollbacks::default(),
+            key_counts: Arc::default(),
             aggregates: Aggregates::default(),
             jobs: Jobs::new(),
             slow,
             is_failing: AtomicBool::new(false),
             stopping: Arc::default(),
             connections: AtomicUsize::new(0),
-            buffers_bytes: AtomicUsize::new(0),
+            buffers_bytes: Arc::default(),
             commands: AtomicU64::new(0),
             accepted: AtomicU64::new(0),
             next_id: AtomicU64::new(1),
@@ -200,6 +206,7 @@ impl Shared {
             for name in [number.to_string(), elements_of(number)].iter().filter(|name| there.contains(name)) {
                 self.database.drop_table(name)?;
             }
+            self.key_counts.written(number);
         }
         Ok(())
     }
@@ -207,10 +214,12 @@ impl Shared {
     /// Makes the database what it was at a savepoint. Whoever calls it holds all stripes.
     pub(crate) fn rollback(&self, savepoint: &str) -> Result<()> {
         let _sweeping = self.sweeping.lock();
-        self.database.rollback(savepoint)?;
+        let rolled_back = || self.aggregates.renew(|| self.database.rollback(savepoint));
+        let rolled_back = self.rollbacks.roll_back(rolled_back);
+        self.key_counts.all_written();
+        rolled_back?;
         self.tables.write().fill(None);
         self.elements.write().fill(None);
-        self.aggregates.clear();
         self.pass_containers()
     }
 

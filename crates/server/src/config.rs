@@ -39,9 +39,6 @@ pub struct Config {
     pub watchers: Watchers,
     /// What takes longer, in microseconds, stands in the slow log.
     pub slow_microseconds: u64,
-    /// What one reply may have, and what one command may look through to write, in bytes: those for whole containers are
-    /// refused beyond.
-    pub reply_bytes_max: usize,
     /// A connection is closed that has taken nothing of its replies for so long.
     pub silence_seconds_max: u64,
 }
@@ -60,8 +57,15 @@ impl Default for Config {
             metrics: None,
             watchers: Watchers::ThisMachine,
             slow_microseconds: 10_000,
-            reply_bytes_max: 64 << 20,
             silence_seconds_max: 60,
         }
+    }
+}
+
+impl Config {
+    /// What one reply may have, and what one command may look through to write, in bytes: those for whole containers are
+    /// refused beyond. A reply's memory may be twice as long, and others want some.
+    pub(crate) fn reply_bytes_max(&self) -> usize {
+        self.buffers_bytes_max / 4
     }
 }

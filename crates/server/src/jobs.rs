@@ -5,7 +5,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Instant;
 
@@ -26,24 +26,33 @@ type Run = Box<dyn FnOnce(&mut Reply, &Slot) -> Answer + Send>;
 pub(crate) struct Work {
     run: Run,
     /// Memory that it holds meanwhile.
-    bytes: usize,
+    held: Held,
     /// The request, for the slow log.
     shown: Request,
 }
 
-impl Work {
-    pub(crate) fn new(
-        bytes: usize,
-        shown: Request,
-        run: impl FnOnce(&mut Reply, &Slot) -> Answer + Send + 'static,
-    ) -> Self {
-        Self { run: Box::new(run), bytes, shown }
+/// Memory that is in the sum of all for as long as this is there.
+struct Held {
+    bytes: usize,
+    sum: Arc<AtomicUsize>,
+}
+
+impl Held {
+    fn new(bytes: usize, sum: &Arc<AtomicUsize>) -> Self {
+        sum.fetch_add(bytes, Ordering::Relaxed);
+        Self { bytes, sum: Arc::clone(sum) }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.sum.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
 impl std::fmt::Debug for Work {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Work({} bytes)", self.bytes)
+        write!(f, "Work({} bytes)", self.held.bytes)
     }
 }
 
@@ -58,23 +67,27 @@ impl Call<'_, '_> {
             return Err("ERR the command takes long, and cannot stand in a transaction".into());
         }
         let request = shown(self.arguments, 0);
-        self.client.work = Some(Work::new(bytes, request, run));
+        let held = Held::new(bytes, &self.turn.shared.buffers_bytes);
+        self.client.work = Some(Work { run: Box::new(run), held, shown: request });
         Ok(())
     }
 }
 
 /// Where a connection finds the reply.
-#[derive(Debug)]
 pub(crate) struct Slot {
+    /// Until a thread takes it.
+    work: Mutex<Option<Work>>,
+    /// What the work holds, for whom the connection would be closed.
     pub(crate) bytes: usize,
     is_left: AtomicBool,
     reply: Mutex<Option<Vec<u8>>>,
 }
 
 impl Slot {
-    /// Nobody waits for the reply any more.
+    /// Nobody waits for the reply any more. What was not begun is given up, with its memory.
     pub(crate) fn leave(&self) {
         self.is_left.store(true, Ordering::Relaxed);
+        drop(self.work.lock().take());
     }
 
     /// An error once nobody waits: for a job to end soon.
@@ -89,8 +102,6 @@ impl Slot {
 }
 
 struct Task {
-    run: Run,
-    shown: Request,
     version: u8,
     slot: Arc<Slot>,
     waker: Arc<Waker>,
@@ -110,9 +121,15 @@ impl Jobs {
 
     /// Has a thread do it, and then wakes a loop.
     pub(crate) fn submit(&self, work: Work, version: u8, waker: &Arc<Waker>) -> Arc<Slot> {
-        let Work { run, bytes, shown } = work;
-        let slot = Arc::new(Slot { bytes, is_left: AtomicBool::new(false), reply: Mutex::new(None) });
-        let task = Task { run, shown, version, slot: Arc::clone(&slot), waker: Arc::clone(waker) };
+        let bytes = work.held.bytes;
+        let slot = Slot {
+            work: Mutex::new(Some(work)),
+            bytes,
+            is_left: AtomicBool::new(false),
+            reply: Mutex::default(),
+        };
+        let slot = Arc::new(slot);
+        let task = Task { version, slot: Arc::clone(&slot), waker: Arc::clone(waker) };
         // Once they are closed no loop asks any more.
         let sent = self.to.lock().as_ref().map(|to| to.send(task).is_ok());
         debug_assert!(sent != Some(false), "the receiver is here");
@@ -123,9 +140,10 @@ impl Jobs {
     pub(crate) fn run(&self, shared: &Shared) {
         loop {
             let next = self.from.lock().recv();
-            let Ok(Task { run, shown, version, slot, waker }) = next else { return };
+            let Ok(Task { version, slot, waker }) = next else { return };
             let mut reply = Reply { bytes: Vec::new(), version };
-            if slot.check().is_ok() {
+            let work = slot.work.lock().take();
+            if let Some(Work { run, held, shown }) = work {
                 let begin = Instant::now();
                 let done = catch_unwind(AssertUnwindSafe(|| run(&mut reply, &slot)));
                 let done = done.unwrap_or_else(|_| Err("ERR the command failed inside; see the log".into()));
@@ -133,6 +151,7 @@ impl Jobs {
                     reply.bytes.clear();
                     reply.error(&refusal.0);
                 }
+                drop(held);
                 shared.slow.note(begin.elapsed(), || shared.database.unix_milliseconds(), || shown);
                 *slot.reply.lock() = Some(reply.bytes);
                 // A loop that cannot be woken looks by itself within a second.
@@ -144,5 +163,28 @@ impl Jobs {
     /// Lets the threads end, once what waits is done.
     pub(crate) fn close(&self) {
         self.to.lock().take();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Their memory was no longer counted, and was kept until a thread came to them.
+    #[test]
+    fn what_waits_for_a_thread_goes_with_who_asked() {
+        let (jobs, sum, kept) = (Jobs::new(), Arc::default(), Arc::new(()));
+        let poll = mio::Poll::new().expect("a poll");
+        let waker = Arc::new(Waker::new(poll.registry(), mio::Token(0)).expect("a waker"));
+        let seen = Arc::downgrade(&kept);
+        let run = Box::new(move |_: &mut Reply, _: &Slot| {
+            drop(kept);
+            Ok(())
+        });
+        let work = Work { run, held: Held::new(1000, &sum), shown: shown(&[b"X"], 0) };
+        let slot = jobs.submit(work, 2, &waker);
+        assert_eq!((sum.load(Ordering::Relaxed), seen.strong_count()), (1000, 1));
+        slot.leave();
+        assert_eq!((sum.load(Ordering::Relaxed), seen.strong_count()), (0, 0));
     }
 }

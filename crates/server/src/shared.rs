@@ -12,6 +12,8 @@ use crate::commands::Aggregates;
 use crate::config::Config;
 use crate::elements::{self, DROPPED};
 use crate::jobs::Jobs;
+use crate::key_counts::KeyCounts;
+use crate::moment::Rollbacks;
 use crate::observe::SlowLog;
 
 /// As many databases as `SELECT` knows.
@@ -91,6 +93,8 @@ pub(crate) struct Shared {
     pub(crate) has_dropped: [AtomicBool; DATABASES],
     /// Held while elements of dropped containers are looked for and deleted.
     pub(crate) sweeping: Mutex<()>,
+    pub(crate) rollbacks: Rollbacks,
+    pub(crate) key_counts: Arc<KeyCounts>,
     pub(crate) aggregates: Aggregates,
     pub(crate) jobs: Jobs,
     pub(crate) slow: SlowLog,
@@ -98,7 +102,7 @@ pub(crate) struct Shared {
     pub(crate) is_failing: AtomicBool,
     pub(crate) stopping: Arc<AtomicBool>,
     pub(crate) connections: AtomicUsize,
-    pub(crate) buffers_bytes: AtomicUsize,
+    pub(crate) buffers_bytes: Arc<AtomicUsize>,
     pub(crate) commands: AtomicU64,
     pub(crate) accepted: AtomicU64,
     next_id: AtomicU64,
@@ -139,13 +143,15 @@ impl Shared {
             stripes: (0..STRIPES).map(|_| Mutex::new(Stripe::default())).collect(),
             has_dropped: std::array::from_fn(|_| AtomicBool::new(true)),
             sweeping: Mutex::default(),
+            rollbacks: Rollbacks::default(),
+            key_counts: Arc::default(),
             aggregates: Aggregates::default(),
             jobs: Jobs::new(),
             slow,
             is_failing: AtomicBool::new(false),
             stopping: Arc::default(),
             connections: AtomicUsize::new(0),
-            buffers_bytes: AtomicUsize::new(0),
+            buffers_bytes: Arc::default(),
             commands: AtomicU64::new(0),
             accepted: AtomicU64::new(0),
             next_id: AtomicU64::new(1),
@@ -203,6 +209,7 @@ impl Shared {
             for name in [number.to_string(), elements_of(number)].iter().filter(|name| there.contains(name)) {
                 self.database.drop_table(name)?;
             }
+            self.key_counts.written(number);
         }
         Ok(())
     }
@@ -210,10 +217,12 @@ impl Shared {
     /// Makes the database what it was at a savepoint. Whoever calls it holds all stripes.
     pub(crate) fn rollback(&self, savepoint: &str) -> Result<()> {
         let _sweeping = self.sweeping.lock();
-        self.database.rollback(savepoint)?;
+        let rolled_back = || self.aggregates.renew(|| self.database.rollback(savepoint));
+        let rolled_back = self.rollbacks.roll_back(rolled_back);
+        self.key_counts.all_written();
+        rolled_back?;
         self.tables.write().fill(None);
         self.elements.write().fill(None);
-        self.aggregates.clear();
         self.has_dropped.iter().for_each(|has| has.store(true, Ordering::SeqCst));
         self.pass_containers()
     }

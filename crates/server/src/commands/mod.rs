@@ -35,7 +35,7 @@ pub(crate) use aggregates::Aggregates;
 pub(crate) use transactions::Queue;
 
 /// All of them.
-const ALL: [&[Command]; 15] = [
+const ALL: &[&[Command]] = &[
     aggregates::COMMANDS,
     engine::COMMANDS,
     slowlog::COMMANDS,
@@ -51,6 +51,8 @@ const ALL: [&[Command]; 15] = [
     sorted_sets::COMMANDS,
     lists::COMMANDS,
     transactions::COMMANDS,
+    #[cfg(test)]
+    crate::loops::tests::COMMANDS,
 ];
 
 static BY_NAME: LazyLock<HashMap<&[u8], &Command>> =
@@ -316,9 +318,9 @@ fn run_command(command: &Command, call: &mut Call<'_, '_>) -> Answer {
     answer
 }
 
-/// The longest reply, in bytes: its memory may be twice as long, and others want some.
+/// The longest reply, in bytes.
 pub(crate) fn reply_bytes_max(call: &Call<'_, '_>) -> usize {
-    call.turn.shared.config.buffers_bytes_max / 4
+    call.turn.shared.config.reply_bytes_max()
 }
 
 /// The begin of an argument, for an error.

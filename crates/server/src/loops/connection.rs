@@ -43,6 +43,8 @@ pub(super) struct Connection {
     pub(super) is_readable: bool,
     /// The other side sends nothing more, says an event, and none comes behind that: it is read to its end.
     pub(super) is_read_to_end: bool,
+    /// Nobody is there, says an event.
+    pub(super) is_gone: bool,
     pub(super) is_writable: bool,
     /// It may have whole requests that nobody has looked at.
     pub(super) has_more: bool,
@@ -74,6 +76,7 @@ impl Connection {
             client: Client::new(shared),
             is_readable: true,
             is_read_to_end: false,
+            is_gone: false,
             is_writable: true,
             has_more: false,
             job: None,
@@ -199,15 +202,18 @@ impl Connection {
         self.sent < self.reply.bytes.len()
     }
 
-    /// Counts its memory in the sum of all.
+    /// What closing it gives back, as far as nobody is at it.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.counted_bytes + self.job.as_ref().map_or(0, |job| job.bytes)
+    }
+
+    /// Counts its memory in the sum of all; a job counts by itself.
     pub(super) fn count(&mut self, shared: &Shared) {
-        let job = self.job.as_ref().map_or(0, |job| job.bytes);
         let waiting = self.waiting.capacity() * size_of::<Spans>();
         let bytes = self.requests.memory_bytes()
             + waiting
             + self.reply.bytes.capacity()
-            + self.client.queue.memory_bytes()
-            + job;
+            + self.client.queue.memory_bytes();
         let before = std::mem::replace(&mut self.counted_bytes, bytes);
         shared.buffers_bytes.fetch_add(bytes, Ordering::Relaxed);
         shared.buffers_bytes.fetch_sub(before, Ordering::Relaxed);

@@ -3,6 +3,8 @@
 mod connection;
 mod doors;
 mod round;
+#[cfg(test)]
+pub(crate) mod tests;
 
 use std::io;
 use std::net::SocketAddr;
@@ -247,6 +249,7 @@ impl Loop {
 
     fn note(&mut self, number: usize, event: &mio::event::Event) {
         if let Some(connection) = self.connections.get_mut(number).and_then(Option::as_mut) {
+            connection.is_gone |= event.is_error() || event.is_write_closed();
             connection.is_read_to_end |= event.is_read_closed() || event.is_error();
             connection.is_readable |= event.is_readable() || connection.is_read_to_end;
             connection.is_writable |= event.is_writable();

@@ -1,8 +1,10 @@
 //! A round: what all ready sockets have is one turn.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use forebay::Error;
 use smallvec::SmallVec;
 
 use super::Loop;
@@ -15,6 +17,8 @@ use crate::turn::{Plan, Turn};
 
 /// So many requests of one connection are in one turn.
 const REQUESTS_MAX: usize = 1024;
+/// So many that send nothing more may wait for jobs.
+const ENDED_MAX: usize = 8;
 /// A round reads about this of all connections together; of others it reads in the next.
 const ROUND_BYTES_MAX: usize = 8 << 20;
 
@@ -80,13 +84,29 @@ impl Loop {
         for number in ready {
             self.reply_to(number);
         }
+        self.leave_jobs();
         self.shed();
+    }
+
+    /// Closes those that wait for a job and have gone. Who has only ended its side may still wait for the reply, but of such
+    /// a few only: nobody is told whether they do.
+    fn leave_jobs(&mut self) {
+        let mut ended = 0;
+        for number in self.working.clone() {
+            let Some(connection) = &self.connections[number] else { continue };
+            ended += usize::from(connection.job.is_some() && connection.is_read_to_end);
+            if connection.job.is_some()
+                && (connection.is_gone || connection.is_read_to_end && ended > ENDED_MAX)
+            {
+                self.close(number);
+            }
+        }
     }
 
     /// Closes those that hold most, while all hold more than they may.
     fn shed(&mut self) {
         while self.shared.buffers_bytes.load(Ordering::Relaxed) > self.shared.config.buffers_bytes_max {
-            let bytes_of = |one: &Option<Connection>| one.as_ref().map_or(0, |one| one.counted_bytes);
+            let bytes_of = |one: &Option<Connection>| one.as_ref().map_or(0, Connection::held_bytes);
             let largest =
                 (0..self.connections.len()).max_by_key(|number| bytes_of(&self.connections[*number]));
             // Others may have more on another loop.
@@ -217,8 +237,15 @@ fn run(connection: &mut Connection, turn: &mut Turn<'_>) -> usize {
         let Connection { requests, waiting, reply, client, .. } = connection;
         let arguments = arguments(requests, &waiting[at]);
         let before = reply.bytes.len();
-        commands::run(&mut Call { arguments: &arguments, client, turn, reply });
-        turn.worked(reply.bytes.len() - before);
+        let done = catch_unwind(AssertUnwindSafe(|| {
+            commands::run(&mut Call { arguments: &arguments, client, turn, reply });
+        }));
+        if done.is_err() {
+            // Half of what it writes may be there: the turn is lost, and who was in it connects anew.
+            turn.fail(&Error::bug("a command failed inside; the server's own messages tell more"));
+            return at + 1;
+        }
+        turn.worked(reply.bytes.len().saturating_sub(before));
         if client.work.is_some() {
             return at + 1;
         }

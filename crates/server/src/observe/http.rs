@@ -12,6 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use forebay::{Error, Result};
+use forebay_env::sync::RwLock;
 use mio::{Events, Interest, Poll, Token, Waker};
 
 use super::numbers;
@@ -28,9 +29,13 @@ const ANSWER_PATIENCE: Duration = Duration::from_secs(10);
 /// So many are answered at a time; others are turned away.
 const THREADS_MAX: usize = 8;
 
+/// What is looked at, until the server stops.
+type Watched = Arc<RwLock<Option<Arc<Shared>>>>;
+
 /// What listens for them.
 pub(crate) struct Port {
     shared: Arc<Shared>,
+    watched: Watched,
     listener: TcpListener,
     poll: Poll,
     pub(crate) waker: Arc<Waker>,
@@ -58,7 +63,8 @@ impl Port {
         let poll = Poll::new()?;
         let waker = Arc::new(Waker::new(poll.registry(), Token(0))?);
         let shared = Arc::clone(shared);
-        Ok(Self { shared, listener, poll, waker, threads: Arc::default() })
+        let watched = Arc::new(RwLock::new(Some(Arc::clone(&shared))));
+        Ok(Self { shared, watched, listener, poll, waker, threads: Arc::default() })
     }
 
     /// Where it listens.
@@ -80,6 +86,8 @@ impl Port {
                 self.take(socket);
             }
         }
+        // Those who look meanwhile are waited for: the database is closed behind this, by whoever has it alone.
+        *self.watched.write() = None;
         Ok(())
     }
 
@@ -90,11 +98,11 @@ impl Port {
             return;
         }
         let place = Place(threads);
-        let shared = Arc::clone(&self.shared);
+        let watched = Arc::clone(&self.watched);
         let run = move || {
             let _place = place;
             // Who does not take the answer has none.
-            drop(answer(&shared, socket));
+            drop(answer(&watched, socket));
         };
         // Where there is no thread the place is free again.
         drop(thread::Builder::new().name("forebay-http".into()).spawn(run));
@@ -127,13 +135,11 @@ impl Answer {
     }
 }
 
-fn answer(shared: &Arc<Shared>, mut socket: TcpStream) -> io::Result<()> {
+fn answer(watched: &Watched, mut socket: TcpStream) -> io::Result<()> {
     socket.set_nonblocking(false)?;
-    let answer = match request(&mut socket)? {
-        Some(request) => answer_to(shared, &request),
-        None => return Ok(()),
-    };
-    let Answer { status, kind, body } = answer;
+    let Some(request) = request(&mut socket)? else { return Ok(()) };
+    let answer = watched.read().as_ref().map(|shared| answer_to(shared, &request));
+    let Some(Answer { status, kind, body }) = answer else { return Ok(()) };
     let head = format!(
         "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\nCache-Control: no-store\r\n\
          X-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\nContent-Security-Policy: default-src 'none'; \

@@ -282,10 +282,11 @@ impl<'s> Turn<'s> {
     }
 
     fn commit_written(&mut self) -> Result<()> {
-        let mut batch = std::mem::take(&mut self.added);
+        let (mut batch, mut databases) = (std::mem::take(&mut self.added), [false; DATABASES]);
         for (Key { database, bytes: key }, entry) in self.entries.iter().filter(|(_, entry)| entry.is_written)
         {
             let table = self.shared.table(*database)?;
+            databases[*database] = true;
             match &entry.stored {
                 Some(Stored { bytes, expiry: None }) => batch.put(&table, key, bytes),
                 Some(Stored { bytes, expiry: Some(expiry) }) => {
@@ -305,11 +306,13 @@ impl<'s> Turn<'s> {
         }
         let drops = self.elements.each_mut().map(Elements::takes_drops);
         // The disk is waited for without locks.
-        self.shared.database.commit(batch, self.durability.min(Durability::Os))?;
+        let committed = self.shared.database.commit(batch, self.durability.min(Durability::Os));
+        let written = (0..DATABASES).filter(|database| databases[*database]);
+        written.for_each(|database| self.shared.key_counts.written(database));
         for (has_dropped, _) in self.shared.has_dropped.iter().zip(drops).filter(|(_, drops)| *drops) {
             has_dropped.store(true, Ordering::SeqCst);
         }
-        Ok(())
+        committed.map(drop)
     }
 
     /// What is added to aggregators: it is written with all else.

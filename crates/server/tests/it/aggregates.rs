@@ -414,7 +414,7 @@ fn states_of_a_stream_have_a_bound() {
 
 #[test]
 fn replies_have_a_bound_and_many_groups_are_of_one_moment() {
-    let server = Running::new(Config { reply_bytes_max: 100_000, ..Config::default() });
+    let server = Running::new(Config { buffers_bytes_max: 4_000_000, ..Config::default() });
     let client = &mut server.client();
     check(client, &[("AGG.CREATE t KEY k COLUMNS c FUNCTIONS any:c", "OK"), ("AGG.ADD t a x b y", "2")]);
     let keys = |count: usize| (0..count).map(|at| ["a", "b", "none"][at % 3]).collect::<Vec<_>>().join(" ");
@@ -423,10 +423,11 @@ fn replies_have_a_bound_and_many_groups_are_of_one_moment() {
     for (at, got) in all.iter().enumerate() {
         assert_eq!(shown(got), ["[\"any:c\" \"x\"]", "[\"any:c\" \"y\"]", "nil"][at % 3], "{at}");
     }
-    refused(client, &format!("AGG.MGET t {}", keys(30_000)), "longer than 100000 bytes");
-    let long = vec![b'x'; 200_000];
-    assert_eq!(client.ask_bytes(&[b"AGG.ADD", b"t", b"long", &long]), Got::Int(1));
-    refused(client, "AGG.GET t long", "longer than 100000 bytes");
+    for (name, bytes) in [(&b"long"[..], 100_000), (b"longer", 1_200_000)] {
+        assert_eq!(client.ask_bytes(&[b"AGG.ADD", b"t", name, &vec![b'x'; bytes]]), Got::Int(1));
+    }
+    refused(client, &format!("AGG.MGET t{}", " long".repeat(20)), "longer than 1000000 bytes");
+    refused(client, "AGG.GET t longer", "longer than 1000000 bytes");
     check(client, &[("AGG.MGET t b none", "[[\"any:c\" \"y\"] nil]")]);
 }
 

@@ -8,7 +8,7 @@ use crate::commands::check;
 /// Each field that stays comes once by its scan; what is too long for one reply is refused, and nothing else suffers.
 #[test]
 fn large_ones_are_seen_in_pieces() {
-    let server = Running::new(Config { reply_bytes_max: 100_000, ..Config::default() });
+    let server = Running::new(Config { buffers_bytes_max: 400_000, ..Config::default() });
     let mut client = server.client();
     for number in 0..3000 {
         client.ask(&format!("HSET h field:{number} {number}"));

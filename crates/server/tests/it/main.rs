@@ -11,6 +11,7 @@ mod container_steps;
 mod containers;
 mod engine;
 mod failures;
+mod jobs;
 mod large_containers;
 mod limits;
 mod model;

@@ -66,6 +66,9 @@ impl Groups {
         if count * width != arguments.len() || count == 0 {
             return Err(self.wrong_row(columns));
         }
+        if !fit_columns(arguments.iter().map(|value| value.len())) {
+            return Err("ERR the rows of one command have at most 2 GiB; give fewer at a time".into());
+        }
         let array = |(at, column): (usize, &Column)| {
             let values = arguments[at..].iter().step_by(width).copied();
             column.kind.array(values).map_err(|row| {
@@ -156,6 +159,11 @@ impl Gathering {
     }
 }
 
+/// Whether a column of Arrow's may have so many bytes, as it might have all of them.
+fn fit_columns(lengths: impl Iterator<Item = usize>) -> bool {
+    lengths.sum::<usize>() <= i32::MAX as usize
+}
+
 type Open = HashMap<Vec<u8>, Arc<Groups>>;
 
 /// Those that were asked for, by name.
@@ -243,9 +251,11 @@ impl Aggregates {
         Ok(kept::forget(database, &groups.name)?)
     }
 
-    /// Has all of them be looked for anew: the database is that of another moment.
-    pub(crate) fn clear(&self) {
-        self.0.write().clear();
+    /// Makes the database that of another moment, in which all of them are looked for anew.
+    pub(crate) fn renew(&self, roll_back: impl FnOnce() -> forebay::Result<()>) -> forebay::Result<()> {
+        let mut open = self.0.write();
+        open.clear();
+        roll_back()
     }
 }
 
@@ -256,4 +266,15 @@ pub(super) fn names(database: &Database) -> Vec<String> {
     let mut names: Vec<String> = named.map(str::to_string).collect();
     names.sort_unstable();
     names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_column_has_at_most_two_gibibytes() {
+        assert!(fit_columns([1 << 30, (1 << 30) - 1].into_iter()));
+        assert!(!fit_columns([1 << 30, 1 << 30].into_iter()));
+    }
 }

@@ -46,7 +46,7 @@ pub(super) fn get(call: &mut Call<'_, '_>) -> Answer {
 
 /// An error in place of a reply that is too long.
 fn check_reply(call: &mut Call<'_, '_>, begin: usize) -> Answer {
-    let bytes_max = call.turn.shared.config.reply_bytes_max;
+    let bytes_max = call.turn.shared.config.reply_bytes_max();
     if call.reply.bytes.len() - begin <= bytes_max {
         return Ok(());
     }
@@ -66,7 +66,7 @@ pub(super) fn mget(call: &mut Call<'_, '_>) -> Answer {
     let keys = values.chunks(width).map(|key| groups.key(key)).collect::<Result<Vec<_>, _>>()?;
     call.turn.write_out()?;
     let shared = call.turn.shared;
-    let (snapshot, bytes_max) = (shared.database.snapshot(), shared.config.reply_bytes_max);
+    let (snapshot, bytes_max) = (shared.database.snapshot(), shared.config.reply_bytes_max());
     let (begin, mut done) = (call.reply.bytes.len(), 0);
     call.reply.array(keys.len());
     while done < keys.len() {

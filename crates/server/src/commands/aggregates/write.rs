@@ -125,11 +125,11 @@ pub(super) fn load(call: &mut Call<'_, '_>) -> Answer {
 fn begin_load(call: &mut Call<'_, '_>, stream: &[u8], metadata: Option<Vec<u8>>) -> Answer {
     let groups = found(call, call.arguments[1])?;
     let (database, durability) = (call.turn.shared.database.clone(), call.client.durability);
-    let stream = stream.to_vec();
+    let (moment, stream) = (call.turn.shared.rollbacks.now(), stream.to_vec());
     call.later(stream.len(), move |reply, slot| {
         let mut adding = groups.store.adding();
         let count = read_in(&groups, &stream, &mut adding, slot)?;
-        adding.commit(&database, durability, metadata.as_deref())?;
+        moment.write(|| adding.commit(&database, durability, metadata.as_deref()))?;
         reply.int(count as i64);
         Ok(())
     })
@@ -178,6 +178,8 @@ pub(super) fn merge(call: &mut Call<'_, '_>) -> Answer {
     target.asked.agrees(&source.schema)?;
     target.schema.check(source.schema.schema())?;
     call.turn.write_out()?;
+    // A rollback behind this is seen, whichever of both the snapshot has.
+    let moment = call.turn.shared.rollbacks.now();
     let database = call.turn.shared.database.clone();
     let (snapshot, durability) = (database.snapshot(), call.client.durability);
     call.later(0, move |reply, slot| {
@@ -190,7 +192,7 @@ pub(super) fn merge(call: &mut Call<'_, '_>) -> Answer {
             bound.added(&adding, &key, &state)?;
             count += 1;
         }
-        adding.commit(&database, durability, None)?;
+        moment.write(|| adding.commit(&database, durability, None))?;
         reply.int(count);
         Ok(())
     })
@@ -231,8 +233,9 @@ pub(super) fn expire(call: &mut Call<'_, '_>) -> Answer {
     };
     let windows = windows.clone();
     call.turn.write_out()?;
+    let moment = call.turn.shared.rollbacks.now();
     call.later(0, move |reply, _| {
-        reply.int(windows.expire(now)?.dropped as i64);
+        reply.int(moment.write(|| windows.expire(now))?.dropped as i64);
         Ok(())
     })
 }

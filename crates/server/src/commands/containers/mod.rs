@@ -42,7 +42,7 @@ impl Call<'_, '_> {
     /// What this command may still put into its reply or into the turn: replies that wait, and elements of a
     /// transaction, count.
     pub(in crate::commands) fn budget(&self) -> Budget {
-        let most = self.turn.shared.config.reply_bytes_max;
+        let most = self.turn.shared.config.reply_bytes_max();
         let taken = self.reply.bytes.len().saturating_add(self.turn.transaction_elements_bytes());
         Budget { left: most.saturating_sub(taken), most }
     }

@@ -23,20 +23,34 @@ pub(super) fn changes(call: &mut Call<'_, '_>) -> Answer {
         return Err(format!("ERR COUNT is to be from 1 to {COUNT_MAX}").into());
     }
     call.turn.write_out()?;
-    let database = std::sync::Arc::clone(&call.turn.shared.database);
+    let shared = call.turn.shared;
+    let (database, bytes_max) = (std::sync::Arc::clone(&shared.database), shared.config.reply_bytes_max());
     call.later(0, move |reply, slot| {
-        let mut all = Reply { bytes: Vec::new(), version: reply.version };
         let mut commits = 0;
         for batch in database.changes(since)? {
             slot.check()?;
-            commit(&mut all, &batch?);
+            let batch = batch?;
+            let bytes = batch.changes.iter().map(bytes_of).sum::<usize>();
+            if commits > 0 && reply.bytes.len() + bytes > bytes_max {
+                break;
+            }
+            if bytes > bytes_max {
+                return Err(format!(
+                    "ERR the next commit has {bytes} bytes, and a reply at most {bytes_max}: go on behind it from {}, and                      read it by `forebay changes`, or start the server with more for `--buffers`",
+                    batch.last_sequence
+                )
+                .into());
+            }
+            commit(reply, &batch);
             commits += 1;
-            if commits == count || all.bytes.len() >= REPLY_BYTES_MAX {
+            if commits == count || reply.bytes.len() >= REPLY_BYTES_MAX {
                 break;
             }
         }
-        reply.array(commits as usize);
-        reply.bytes.extend_from_slice(&all.bytes);
+        // How many there are is known now only, and stands before them.
+        let mut head = Reply { bytes: Vec::new(), version: reply.version };
+        head.array(commits as usize);
+        reply.bytes.splice(0..0, head.bytes);
         Ok(())
     })
 }
@@ -47,6 +61,18 @@ fn commit(reply: &mut Reply, batch: &ChangeBatch) {
     reply.int(batch.last_sequence.cast_signed());
     reply.array(batch.changes.len());
     batch.changes.iter().for_each(|change| one(reply, change));
+}
+
+/// About what a change takes in a reply.
+fn bytes_of(change: &Change) -> usize {
+    let parts = match &change.operation {
+        Operation::Put { key, value, .. } => [key.len(), value.len()],
+        Operation::Delete { key } => [key.len(), 0],
+        Operation::Merge { key, operand, .. } => [key.len(), operand.len()],
+        Operation::DeleteRange { low, high } => [low.len(), high.as_ref().map_or(0, Vec::len)],
+        _ => [0, 0],
+    };
+    64 + change.table.len() + parts.iter().sum::<usize>()
 }
 
 /// The table, what was done, the key, and what belongs to it.

@@ -42,6 +42,8 @@ pub struct Config {
     /// What one reply may have, and what one command may look through to write, in bytes: those for whole containers are
     /// refused beyond.
     pub reply_bytes_max: usize,
+    /// Of which kinds of writes subscribers are told, by letters as in Redis; of none where empty.
+    pub events: String,
     /// A connection is closed that has taken nothing of its replies for so long.
     pub silence_seconds_max: u64,
 }
@@ -61,6 +63,7 @@ impl Default for Config {
             watchers: Watchers::ThisMachine,
             slow_microseconds: 10_000,
             reply_bytes_max: 64 << 20,
+            events: String::new(),
             silence_seconds_max: 60,
         }
     }

@@ -39,6 +39,8 @@ pub struct Config {
     pub watchers: Watchers,
     /// What takes longer, in microseconds, stands in the slow log.
     pub slow_microseconds: u64,
+    /// Of which kinds of writes subscribers are told, by letters as in Redis; of none where empty.
+    pub events: String,
     /// A connection is closed that has taken nothing of its replies for so long.
     pub silence_seconds_max: u64,
 }
@@ -57,6 +59,7 @@ impl Default for Config {
             metrics: None,
             watchers: Watchers::ThisMachine,
             slow_microseconds: 10_000,
+            events: String::new(),
             silence_seconds_max: 60,
         }
     }

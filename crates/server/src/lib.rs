@@ -9,7 +9,8 @@
 //!    strictest durability that a connection asked for.
 //! 4. Only then are replies sent, in the order of the requests.
 //!
-//! What takes long is done by [`jobs`], and answered when it is done.
+//! What takes long is done by [`jobs`], and answered when it is done. What nobody has asked for at that moment, such as
+//! messages of channels, comes by [`pushes`].
 //!
 //! Hashes, sets, sorted sets and lists are *containers*: the key holds a header, and elements stand in an ordered table
 //! of their own ([`elements`]). What is left of dropped ones a thread deletes ([`sweep`]).
@@ -27,6 +28,7 @@ mod key_counts;
 mod loops;
 mod moment;
 mod observe;
+mod pushes;
 mod resp;
 mod shared;
 mod sweep;

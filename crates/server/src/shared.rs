@@ -5,16 +5,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use forebay::{Database, Layout, OrderedTable, PrefixFilter, Result, Table};
+use forebay::{Database, Error, Layout, OrderedTable, PrefixFilter, Result, Table};
 use forebay_env::sync::{Mutex, MutexGuard, RwLock};
 
-use crate::commands::Aggregates;
+use crate::commands::{Aggregates, Events};
 use crate::config::Config;
 use crate::elements::{self, DROPPED};
 use crate::jobs::Jobs;
 use crate::key_counts::KeyCounts;
 use crate::moment::Rollbacks;
 use crate::observe::SlowLog;
+use crate::pushes::Hub;
 
 /// As many databases as `SELECT` knows.
 pub(crate) const DATABASES: usize = 16;
@@ -102,7 +103,10 @@ pub(crate) struct Shared {
     pub(crate) is_failing: AtomicBool,
     pub(crate) stopping: Arc<AtomicBool>,
     pub(crate) connections: AtomicUsize,
+    /// Of requests, replies and messages.
     pub(crate) buffers_bytes: Arc<AtomicUsize>,
+    pub(crate) hub: Hub,
+    pub(crate) events: Events,
     pub(crate) commands: AtomicU64,
     pub(crate) accepted: AtomicU64,
     next_id: AtomicU64,
@@ -152,11 +156,14 @@ impl Shared {
             stopping: Arc::default(),
             connections: AtomicUsize::new(0),
             buffers_bytes: Arc::default(),
+            hub: Hub::default(),
+            events: Events::default(),
             commands: AtomicU64::new(0),
             accepted: AtomicU64::new(0),
             next_id: AtomicU64::new(1),
             started: Instant::now(),
         };
+        shared.events.set(&shared.config.events).map_err(Error::invalid)?;
         shared.pass_containers()?;
         Ok(shared)
     }

@@ -58,6 +58,10 @@ pub(crate) struct ServeArgs {
     /// The folder in which FB.CHECKPOINT makes copies of the database; it has to be on the same file system
     #[arg(long, value_name = "FOLDER")]
     checkpoints: Option<PathBuf>,
+    /// Of which writes subscribers are told, by Redis's letters such as KEA: channels K (__keyspace@N__:key) and
+    /// E (__keyevent@N__:event); kinds g$lshzx, or A for all
+    #[arg(long, value_name = "LETTERS", default_value = "")]
+    notify: String,
     /// What takes longer stands in the slow log
     #[arg(long, value_name = "DURATION", default_value = "10ms", value_parser = forebay_units::times::parse)]
     slow: Duration,
@@ -77,6 +81,7 @@ pub(crate) fn run(args: &ServeArgs, common: &Common) -> Result<(), Failure> {
         metrics: args.metrics,
         watchers: if args.metrics_for_anyone { Watchers::Anyone } else { Watchers::ThisMachine },
         checkpoints: args.checkpoints.clone(),
+        events: args.notify.clone(),
         slow_microseconds: u64::try_from(args.slow.as_micros()).unwrap_or(u64::MAX),
         buffers_bytes_max: usize::try_from(args.buffers).unwrap_or(usize::MAX),
         argument_bytes_max: usize::try_from(args.argument_max).unwrap_or(usize::MAX),

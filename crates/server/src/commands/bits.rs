@@ -32,7 +32,8 @@ fn setbit(call: &mut Call<'_, '_>) -> Answer {
     };
     let mut text = call.string(key)?.unwrap_or_default().to_vec();
     let expiry = call.expiry(key)?;
-    if text.len() <= byte {
+    let is_longer = text.len() <= byte;
+    if is_longer {
         text.resize(byte + 1, 0);
     }
     let old = text[byte] & bit != 0;
@@ -41,7 +42,9 @@ fn setbit(call: &mut Call<'_, '_>) -> Answer {
     } else {
         text[byte] &= !bit;
     }
-    strings::write(call, key, &text, expiry)?;
+    if is_longer || old != value {
+        strings::write(call, key, &text, expiry)?;
+    }
     call.reply.int(i64::from(old));
     Ok(())
 }

@@ -3,7 +3,9 @@
 use forebay::Durability;
 use sha2::{Digest, Sha256};
 
-use super::{Answer, Call, Command, NOT_AN_INTEGER, Refusal, SYNTAX, Use, integer, is, shown, transactions};
+use super::{
+    Answer, Call, Command, NOT_AN_INTEGER, Refusal, SYNTAX, Use, integer, is, pubsub, shown, transactions,
+};
 use crate::shared::DATABASES;
 
 const NAME_BYTES_MAX: usize = 1024;
@@ -27,6 +29,11 @@ pub(super) fn is_open(name: &str) -> bool {
 
 fn ping(call: &mut Call<'_, '_>) -> Answer {
     match call.arguments {
+        [_] | [_, _] if pubsub::is_confined(call) => {
+            call.reply.array(2);
+            call.reply.bulk(b"pong");
+            call.reply.bulk(call.arguments.get(1).copied().unwrap_or_default());
+        }
         [_] => call.reply.simple("PONG"),
         [_, text] => call.reply.bulk(text),
         _ => return Err("ERR wrong number of arguments for 'ping' command".into()),
@@ -47,6 +54,7 @@ fn quit(call: &mut Call<'_, '_>) -> Answer {
 
 fn reset(call: &mut Call<'_, '_>) -> Answer {
     transactions::reset(call);
+    pubsub::reset(call);
     let config = &call.turn.shared.config;
     let client = &mut *call.client;
     (client.database, client.durability) = (0, config.durability);

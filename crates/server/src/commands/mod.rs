@@ -7,11 +7,13 @@ mod connection;
 mod containers;
 mod counters;
 mod engine;
+mod events;
 mod expiry;
 mod hashes;
 mod keys;
 mod lists;
 mod numbers;
+mod pubsub;
 mod server;
 mod sets;
 mod slowlog;
@@ -26,12 +28,14 @@ use std::sync::LazyLock;
 use forebay::Durability;
 
 use crate::jobs::Work;
+use crate::pushes::{Seat, Subscriptions};
 use crate::resp::Reply;
 use crate::shared::Shared;
 use crate::turn::{Plan, Stored, Turn};
 use crate::value::Type;
 
 pub(crate) use aggregates::Aggregates;
+pub(crate) use events::Events;
 pub(crate) use transactions::Queue;
 
 /// All of them.
@@ -53,6 +57,7 @@ const ALL: &[&[Command]] = &[
     transactions::COMMANDS,
     #[cfg(test)]
     crate::loops::tests::COMMANDS,
+    pubsub::COMMANDS,
 ];
 
 static BY_NAME: LazyLock<HashMap<&[u8], &Command>> =
@@ -139,10 +144,13 @@ pub(crate) struct Client {
     pub(crate) queue: Queue,
     /// What is to be done once the turn is committed, and answered then.
     pub(crate) work: Option<Work>,
+    /// Where it is reached.
+    pub(crate) seat: Seat,
+    pub(crate) subscriptions: Subscriptions,
 }
 
 impl Client {
-    pub(crate) fn new(shared: &Shared) -> Self {
+    pub(crate) fn new(shared: &Shared, seat: Seat) -> Self {
         Self {
             id: shared.new_id(),
             name: Vec::new(),
@@ -153,7 +161,18 @@ impl Client {
             is_leaving: false,
             queue: Queue::default(),
             work: None,
+            seat,
+            subscriptions: Subscriptions::default(),
         }
+    }
+}
+
+impl Client {
+    /// Gives back what it has of others, as its connection has gone.
+    pub(crate) fn leave(&mut self, shared: &Shared) {
+        self.queue.leave(shared);
+        shared.hub.leave(self.id, &mut self.subscriptions);
+        self.subscriptions.outbox.iter().for_each(|outbox| outbox.give_up());
     }
 }
 
@@ -293,6 +312,7 @@ fn checked(call: &Call<'_, '_>) -> Result<&'static Command, Refusal> {
     if !call.client.is_known && !connection::is_open(command.name) {
         return Err("NOAUTH Authentication required.".into());
     }
+    pubsub::check(call, command)?;
     Ok(command)
 }
 
@@ -314,6 +334,9 @@ fn run_command(command: &Command, call: &mut Call<'_, '_>) -> Answer {
         && call.turn.changes() != before
     {
         call.turn.fail(error);
+    }
+    if call.turn.has_touched() {
+        events::tell_all(command, call);
     }
     answer
 }

@@ -96,6 +96,7 @@ fn config(call: &mut Call<'_, '_>) -> Answer {
         ("save", String::new()),
         ("maxmemory", "0".into()),
         ("timeout", "0".into()),
+        ("notify-keyspace-events", call.turn.shared.events.shown()),
     ];
     match &call.arguments[1..] {
         [word, patterns @ ..] if is(word, "GET") && !patterns.is_empty() => {
@@ -114,6 +115,11 @@ fn config(call: &mut Call<'_, '_>) -> Answer {
             }
         }
         [word] if is(word, "RESETSTAT") => call.reply.ok(),
+        [word, name, letters] if is(word, "SET") && is(name, "notify-keyspace-events") => {
+            let letters = String::from_utf8_lossy(letters);
+            call.turn.shared.events.set(&letters).map_err(|text| format!("ERR {text}"))?;
+            call.reply.ok();
+        }
         [word, ..] if is(word, "SET") => {
             return Err("ERR CONFIG SET is not supported: options are given to `forebay serve`".into());
         }

@@ -168,7 +168,7 @@ fn getex(call: &mut Call<'_, '_>) -> Answer {
             let expiry = expiry::positive(call, word, time, "getex")?;
             write(call, key, &text, Some(expiry))?;
         }
-        [_] => write(call, key, &text, None)?,
+        [_] if call.expiry(key)?.is_some() => write(call, key, &text, None)?,
         _ => {}
     }
     call.reply.bulk(&text);

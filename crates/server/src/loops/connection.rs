@@ -9,6 +9,7 @@ use mio::net::TcpStream;
 
 use crate::commands::Client;
 use crate::jobs::Slot;
+use crate::pushes::Seat;
 use crate::resp::{Limits, Reply, Requests, Spans, Wrong};
 use crate::shared::Shared;
 
@@ -65,7 +66,7 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    pub(super) fn new(socket: TcpStream, shared: &Arc<Shared>) -> Self {
+    pub(super) fn new(socket: TcpStream, shared: &Arc<Shared>, seat: Seat) -> Self {
         Self {
             socket,
             requests: Requests::default(),
@@ -73,7 +74,7 @@ impl Connection {
             wrong: None,
             reply: Reply::default(),
             sent: 0,
-            client: Client::new(shared),
+            client: Client::new(shared, seat),
             is_readable: true,
             is_read_to_end: false,
             is_gone: false,
@@ -198,6 +199,19 @@ impl Connection {
         true
     }
 
+    /// Takes messages that wait for it, as far as it is not behind. `false` where it has missed some.
+    pub(super) fn take_messages(&mut self) -> bool {
+        match &self.client.subscriptions.outbox {
+            Some(outbox) => outbox.write(&mut self.reply, self.sent + READ_BYTES_MAX),
+            None => true,
+        }
+    }
+
+    /// What it holds, with the messages that wait for it and that are in the sum already.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.counted_bytes + self.client.subscriptions.waiting_bytes()
+    }
+
     pub(super) fn has_replies(&self) -> bool {
         self.sent < self.reply.bytes.len()
     }
@@ -213,7 +227,8 @@ impl Connection {
         let bytes = self.requests.memory_bytes()
             + waiting
             + self.reply.bytes.capacity()
-            + self.client.queue.memory_bytes();
+            + self.client.queue.memory_bytes()
+            + self.client.subscriptions.memory_bytes();
         let before = std::mem::replace(&mut self.counted_bytes, bytes);
         shared.buffers_bytes.fetch_add(bytes, Ordering::Relaxed);
         shared.buffers_bytes.fetch_sub(before, Ordering::Relaxed);

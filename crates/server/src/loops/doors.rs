@@ -10,25 +10,26 @@ use mio::{Interest, Poll, Token, Waker};
 
 use super::connection::Connection;
 use super::{FIRST, Loop, WAKER};
+use crate::pushes::{Bell, Seat};
 
 /// Where a loop is woken, and handed connections.
 pub(super) struct Door {
-    waker: Arc<Waker>,
+    bell: Arc<Bell>,
     handed: Mutex<Vec<TcpStream>>,
 }
 
 impl Door {
     pub(super) fn new(poll: &Poll) -> io::Result<Self> {
-        Ok(Self { waker: Arc::new(Waker::new(poll.registry(), WAKER)?), handed: Mutex::new(Vec::new()) })
+        let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
+        Ok(Self { bell: Arc::new(Bell::new(waker)), handed: Mutex::new(Vec::new()) })
     }
 
-    pub(super) fn waker(&self) -> &Arc<Waker> {
-        &self.waker
+    pub(super) fn bell(&self) -> &Arc<Bell> {
+        &self.bell
     }
 
-    /// One that cannot be woken looks by itself within a second.
     pub(super) fn wake(&self) {
-        drop(self.waker.wake());
+        self.bell.wake();
     }
 }
 
@@ -91,6 +92,7 @@ impl Loop {
             self.shared.connections.fetch_sub(1, Ordering::Relaxed);
             return;
         }
-        self.connections[number] = Some(Connection::new(socket, &self.shared));
+        let seat = Seat { bell: Arc::clone(self.doors[self.number].bell()), number };
+        self.connections[number] = Some(Connection::new(socket, &self.shared, seat));
     }
 }

@@ -239,6 +239,7 @@ impl Loop {
                 }
             }
             self.collect();
+            self.ready.extend(self.doors[self.number].bell().take());
             self.round();
             self.look_around();
         }
@@ -282,7 +283,7 @@ impl Loop {
 
     fn close(&mut self, number: usize) {
         if let Some(mut connection) = self.connections[number].take() {
-            connection.client.queue.leave(&self.shared);
+            connection.client.leave(&self.shared);
             connection.job.iter().for_each(|job| job.leave());
             self.shared.buffers_bytes.fetch_sub(connection.counted_bytes, Ordering::Relaxed);
             self.shared.connections.fetch_sub(1, Ordering::Relaxed);

@@ -67,7 +67,7 @@ impl Loop {
             if let Some(connection) = &mut self.connections[one.number] {
                 connection.forget(one.done);
                 if let Some(work) = connection.client.work.take() {
-                    let waker = self.doors[self.number].waker();
+                    let waker = self.doors[self.number].bell().waker();
                     connection.job = Some(self.shared.jobs.submit(work, connection.reply.version, waker));
                     self.working.push(one.number);
                 }
@@ -135,7 +135,8 @@ impl Loop {
     fn reply_to(&mut self, number: usize) {
         let Some(connection) = &mut self.connections[number] else { return };
         let was_behind = connection.is_behind();
-        let is_there = connection.send(&self.shared);
+        let has_all = connection.take_messages();
+        let is_there = connection.send(&self.shared) && has_all;
         connection.count(&self.shared);
         let is_over = connection.is_over || connection.client.is_leaving;
         if !is_there || is_over && !connection.has_replies() {
@@ -143,7 +144,10 @@ impl Loop {
         } else if !is_over
             && connection.job.is_none()
             && !connection.is_behind()
-            && (connection.is_readable || connection.has_more || was_behind)
+            && (connection.is_readable
+                || connection.has_more
+                || was_behind
+                || connection.client.subscriptions.waiting_bytes() > 0)
         {
             self.ready.push(number);
         }

@@ -70,6 +70,16 @@ impl Reply {
         }
     }
 
+    /// What a message begins with that nobody has asked for.
+    pub(crate) fn push_mark(&self) -> u8 {
+        if self.version == 3 { b'>' } else { b'*' }
+    }
+
+    /// A message of so many words that stands between replies, or in their place.
+    pub(crate) fn push(&mut self, length: usize) {
+        self.line(self.push_mark(), length);
+    }
+
     pub(crate) fn array(&mut self, length: usize) {
         self.line(b'*', length);
     }

@@ -13,6 +13,7 @@ use forebay::{Batch, Durability, Error, Result};
 use forebay_env::sync::MutexGuard;
 use hashbrown::hash_map::EntryRef;
 
+use crate::pushes::Outgoing;
 use crate::shared::{DATABASES, Shared, Stripe};
 use elements::Elements;
 use entries::{Entries, Entry, Key, Sought};
@@ -55,6 +56,12 @@ pub(crate) struct Turn<'s> {
     durability: Durability,
     /// What is added to aggregators. Nobody in the turn reads it before it is written out.
     added: Batch,
+    /// Keys that the command that runs has written, where somebody is told of them.
+    touched: Vec<(usize, Vec<u8>)>,
+    /// Keys whose time it found to be over, where somebody is told of that.
+    expired: Vec<(usize, Vec<u8>)>,
+    /// What it has published.
+    pub(crate) outgoing: Outgoing,
     /// What was written is lost: all who wrote are told.
     failed: Option<Error>,
 }
@@ -78,6 +85,9 @@ impl<'s> Turn<'s> {
             changes: 0,
             durability: Durability::Memory,
             added: Batch::new(),
+            touched: Vec::new(),
+            expired: Vec::new(),
+            outgoing: Outgoing::default(),
             failed: None,
         };
         for (database, keys) in plan.reads.iter_mut().enumerate().filter(|(_, keys)| !keys.is_empty()) {
@@ -133,8 +143,14 @@ impl<'s> Turn<'s> {
                 vacant.insert_with_key(sought.owned(), entry)
             }
         };
-        if entry.stored.as_ref().is_some_and(|stored| stored.expiry.is_some_and(|expiry| expiry <= now)) {
+        let is_over = |stored: &Stored| stored.expiry.is_some_and(|expiry| expiry <= now);
+        if entry.stored.as_ref().is_some_and(is_over) {
             entry.stored = None;
+            if self.shared.events.are_on() {
+                // It is told once: so it is deleted. Elements of a container the sweeper finds.
+                entry.is_written = true;
+                self.expired.push((database, key.to_vec()));
+            }
         }
         let bytes = entry.stored.as_ref().map_or(0, |stored| stored.bytes.len());
         self.work_bytes = self.work_bytes.saturating_add(bytes);
@@ -188,7 +204,20 @@ impl<'s> Turn<'s> {
         if let Some(stripe) = stripe {
             stripe.written(database, key);
         }
+        if self.shared.events.are_on() {
+            self.touched.push((database, key.to_vec()));
+        }
         self.note_write();
+    }
+
+    /// Whether somebody is to be told of keys.
+    pub(crate) fn has_touched(&self) -> bool {
+        !self.touched.is_empty() || !self.expired.is_empty()
+    }
+
+    /// The keys whose time was over, and those that were written, since it was last asked.
+    pub(crate) fn take_touched(&mut self) -> [Vec<(usize, Vec<u8>)>; 2] {
+        [std::mem::take(&mut self.expired), std::mem::take(&mut self.touched)]
     }
 
     fn note_write(&mut self) {
@@ -211,7 +240,11 @@ impl<'s> Turn<'s> {
     /// Whether its transaction has read or written so much that nothing more may be.
     pub(crate) fn is_full(&self) -> bool {
         self.is_in_transaction()
-            && self.written_bytes.saturating_add(self.transaction_elements_bytes()) > WRITTEN_BYTES_MAX
+            && self
+                .written_bytes
+                .saturating_add(self.transaction_elements_bytes())
+                .saturating_add(self.outgoing.bytes())
+                > WRITTEN_BYTES_MAX
     }
 
     /// How often something was written so far.
@@ -339,14 +372,16 @@ impl<'s> Turn<'s> {
         self.has_written = true;
     }
 
-    /// Commits what was written, and gives the locks back; then waits for the disk, if somebody asked for that.
+    /// Commits what was written, and gives the locks back; then waits for the disk, if somebody asked for that. What was
+    /// published goes out behind it.
     pub(crate) fn finish(mut self) -> Result<()> {
         self.commit()?;
-        let Self { shared, locks, has_written, durability, .. } = self;
+        let Self { shared, locks, has_written, durability, outgoing, .. } = self;
         drop(locks);
         if has_written && durability == Durability::Disk {
             shared.database.sync()?;
         }
+        outgoing.send();
         Ok(())
     }
 }

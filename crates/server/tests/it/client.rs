@@ -170,7 +170,7 @@ impl Client {
             }
             "*" if count() < 0 => Got::Null,
             "," => Got::bulk(rest),
-            "*" | "~" => Got::Array((0..count()).map(|_| self.read()).collect()),
+            "*" | "~" | ">" => Got::Array((0..count()).map(|_| self.read()).collect()),
             "%" => Got::Array((0..2 * count()).map(|_| self.read()).collect()),
             other => panic!("{other} begins no reply"),
         }

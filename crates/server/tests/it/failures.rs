@@ -148,3 +148,19 @@ fn a_lookup_that_fails_fails_who_asks_for_it_only() {
     assert_eq!([client.read(), client.read()], [Got::ok(), Got::Simple("QUEUED".into())]);
     assert!(matches!(client.read(), Got::Array(all) if is_error(&all[0])));
 }
+
+/// What a turn has published goes nowhere if its commit fails.
+#[test]
+fn a_turn_that_fails_publishes_nothing() {
+    let faulty = Faulty::new();
+    let (mut listener, mut writer) = (faulty.server.client(), faulty.server.client());
+    send(&mut listener, &["HELLO 3", "SUBSCRIBE done"]);
+    (0..2).for_each(|_| drop(listener.read()));
+    assert_eq!(writer.ask("PUBLISH done 1"), Got::Int(1));
+    assert!(matches!(listener.read(), Got::Array(_)));
+    faulty.log_fails();
+    send(&mut writer, &["PUBLISH done 2", "SET k 1"]);
+    assert!(is_error(&writer.read()));
+    assert!(is_error(&writer.read()));
+    assert_eq!(listener.ask("PING"), Got::Simple("PONG".into()));
+}

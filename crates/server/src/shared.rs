@@ -13,6 +13,7 @@ use crate::config::Config;
 use crate::elements::{self, DROPPED};
 use crate::jobs::Jobs;
 use crate::observe::SlowLog;
+use crate::tls::Tls;
 
 /// As many databases as `SELECT` knows.
 pub(crate) const DATABASES: usize = 16;
@@ -78,6 +79,7 @@ impl Stripe {
 pub(crate) struct Shared {
     pub(crate) database: Arc<Database>,
     pub(crate) config: Config,
+    pub(crate) tls: Option<Arc<Tls>>,
     /// Of each database; made when it is first used.
     tables: RwLock<[Option<Table>; DATABASES]>,
     /// Of the elements of each database's containers.
@@ -129,6 +131,7 @@ impl Shared {
         let slow = SlowLog::new(Duration::from_micros(config.slow_microseconds));
         let shared = Self {
             database: Arc::new(database),
+            tls: config.tls.as_ref().map(Tls::new).transpose()?.map(Arc::new),
             config,
             tables: RwLock::default(),
             elements: RwLock::default(),

@@ -17,3 +17,4 @@ mod model;
 mod observe;
 mod protocol;
 mod redis_rs;
+mod tls;

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use forebay::Durability;
 
+use crate::tls::TlsFiles;
+
 /// Who may look at what the server does, which needs no password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Watchers {
@@ -17,8 +19,13 @@ pub enum Watchers {
 /// How a server listens, and what it allows.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Where it listens. Beyond loopback it wants a password.
+    /// Where it listens, by TLS where there are certificates and no `tls_listen`. Beyond loopback it wants a password, or
+    /// certificates of clients.
     pub listen: SocketAddr,
+    /// Where it listens for TLS besides.
+    pub tls_listen: Option<SocketAddr>,
+    /// Certificates.
+    pub tls: Option<TlsFiles>,
     /// Threads that have connections.
     pub loops: usize,
     /// What a reply says to have survived, for connections that do not ask for more by `FB.DURABILITY`.
@@ -49,6 +56,8 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             listen: SocketAddr::from(([127, 0, 0, 1], 6379)),
+            tls_listen: None,
+            tls: None,
             loops: 1,
             durability: Durability::Os,
             password: None,

@@ -32,8 +32,10 @@ mod pushes;
 mod resp;
 mod shared;
 mod sweep;
+mod tls;
 mod turn;
 mod value;
 
 pub use config::{Config, Watchers};
 pub use loops::{Server, Stopper};
+pub use tls::{Certificates, TlsFiles};

@@ -16,6 +16,7 @@ use crate::key_counts::KeyCounts;
 use crate::moment::Rollbacks;
 use crate::observe::SlowLog;
 use crate::pushes::Hub;
+use crate::tls::Tls;
 
 /// As many databases as `SELECT` knows.
 pub(crate) const DATABASES: usize = 16;
@@ -81,6 +82,7 @@ impl Stripe {
 pub(crate) struct Shared {
     pub(crate) database: Arc<Database>,
     pub(crate) config: Config,
+    pub(crate) tls: Option<Arc<Tls>>,
     /// Of each database; made when it is first used.
     tables: RwLock<[Option<Table>; DATABASES]>,
     /// Of the elements of each database's containers.
@@ -139,6 +141,7 @@ impl Shared {
         let slow = SlowLog::new(Duration::from_micros(config.slow_microseconds));
         let shared = Self {
             database: Arc::new(database),
+            tls: config.tls.as_ref().map(Tls::new).transpose()?.map(Arc::new),
             config,
             tables: RwLock::default(),
             elements: RwLock::default(),

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use clap::Args;
 use forebay::Durability;
-use forebay_server::{Config, Server, Stopper, Watchers};
+use forebay_server::{Certificates, Config, Server, Stopper, TlsFiles, Watchers};
 use forebay_units::sizes;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::args::parse::parse_durability;
@@ -23,13 +23,16 @@ use crate::failure::Failure;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  forebay serve app.db\n  \
     forebay serve app.db --listen 0.0.0.0:6379 --password-file secret.txt --memory 2G\n  \
+    forebay serve app.db --tls-listen 0.0.0.0:6380 --tls-cert cert.pem --tls-key key.pem --tls-client-ca ca.pem\n  \
     redis-cli -p 6379 set greeting hello")]
 pub(crate) struct ServeArgs {
     /// The directory of the database; made where it is missing
     db: PathBuf,
-    /// Where to listen; beyond this machine only with a password
+    /// Where to listen; beyond this machine only with a password, or certificates of clients
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:6379")]
     listen: SocketAddr,
+    #[command(flatten)]
+    tls: TlsArgs,
     /// The file whose first line is the password that AUTH asks for
     #[arg(long, value_name = "FILE")]
     password_file: Option<PathBuf>,
@@ -69,11 +72,45 @@ pub(crate) struct ServeArgs {
     pub(crate) writing: Writing,
 }
 
+/// Certificates, and where they are asked for.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "TLS")]
+struct TlsArgs {
+    /// The server's certificate, with those that vouch for it, in PEM. `--listen` is TLS then; SIGHUP reads the files again
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// The private key of that
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    /// Where to listen for TLS; `--listen` stays plain then
+    #[arg(long, value_name = "ADDRESS:PORT", requires = "tls_cert")]
+    tls_listen: Option<SocketAddr>,
+    /// Who vouches for clients, in PEM: they have to show a certificate then
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_client_ca: Option<PathBuf>,
+    /// Take clients without a certificate, too
+    #[arg(long, requires = "tls_client_ca")]
+    tls_clients_optional: bool,
+}
+
+impl TlsArgs {
+    fn files(&self) -> Option<TlsFiles> {
+        Some(TlsFiles {
+            certificate: self.tls_cert.clone()?,
+            key: self.tls_key.clone()?,
+            client_ca: self.tls_client_ca.clone(),
+            are_clients_optional: self.tls_clients_optional,
+        })
+    }
+}
+
 pub(crate) fn run(args: &ServeArgs, common: &Common) -> Result<(), Failure> {
     let password = args.password_file.as_ref().map(|path| password(path)).transpose()?;
     let database = open(&args.db, common, Access::Create)?;
     let config = Config {
         listen: args.listen,
+        tls_listen: args.tls.tls_listen,
+        tls: args.tls.files(),
         loops: args.loops,
         durability: args.durability,
         password,
@@ -88,9 +125,12 @@ pub(crate) fn run(args: &ServeArgs, common: &Common) -> Result<(), Failure> {
         ..Config::default()
     };
     let server = Server::bind(database, config).map_err(|error| Failure::Usage(error.to_string()))?;
-    stop_at_signals(server.stopper())?;
+    heed_signals(server.stopper(), server.certificates())?;
     if !common.is_quiet() {
         tell!("forebay: listening at {}", server.address());
+        if let Some(address) = server.tls_address() {
+            tell!("forebay: listening for TLS at {address}");
+        }
         if let Some(address) = server.metrics_address() {
             tell!("forebay: to look at by http://{address}/");
         }
@@ -113,10 +153,21 @@ fn password(path: &std::path::Path) -> Result<String, Failure> {
     clippy::disallowed_methods,
     reason = "the thread sleeps until a signal comes, outside all simulation"
 )]
-fn stop_at_signals(stopper: Stopper) -> Result<(), Failure> {
-    let signals = Signals::new([SIGINT, SIGTERM]);
+fn heed_signals(stopper: Stopper, certificates: Option<Certificates>) -> Result<(), Failure> {
+    let signals = Signals::new([SIGINT, SIGTERM, SIGHUP]);
     let mut signals =
         signals.map_err(|error| Failure::work(format!("signals cannot be waited for: {error}")))?;
-    std::thread::spawn(move || signals.forever().for_each(|_| stopper.stop()));
+    std::thread::spawn(move || {
+        for signal in signals.forever() {
+            match (signal, &certificates) {
+                (SIGHUP, Some(certificates)) => match certificates.reload() {
+                    Ok(()) => tell!("forebay: new connections are shown the certificates as they are now"),
+                    Err(error) => tell!("forebay: the certificates stay as they were: {error}"),
+                },
+                // Without anything to read again it says that nobody is at the terminal any more.
+                _ => stopper.stop(),
+            }
+        }
+    });
     Ok(())
 }

@@ -1,12 +1,10 @@
 //! A connection: what it has sent, what it is to get.
 
-use std::io::{ErrorKind, Read, Write};
-use std::net::Shutdown;
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use mio::net::TcpStream;
-
+use super::stream::Stream;
 use crate::commands::Client;
 use crate::jobs::Slot;
 use crate::pushes::Seat;
@@ -14,9 +12,11 @@ use crate::resp::{Limits, Reply, Requests, Spans, Wrong};
 use crate::shared::Shared;
 
 /// Of one that has not logged in: all that it can have us keep is less than 80 KiB.
-const UNKNOWN: Limits = Limits { arguments_max: 10, argument_bytes_max: 4 << 10 };
+const UNKNOWN: Limits = Limits { arguments_max: 10, argument_bytes_max: 2 << 10 };
 /// More than the longest request of that kind takes.
-const UNKNOWN_BYTES_MAX: usize = 48 << 10;
+const UNKNOWN_BYTES_MAX: usize = 24 << 10;
+/// Of what a round reads a handshake takes this, as it takes long.
+const HANDSHAKE_READS: usize = 256 << 10;
 /// It is closed once it was refused more than this.
 const REFUSALS_MAX: u32 = 32;
 /// Of one that has.
@@ -31,7 +31,7 @@ const KEPT_REQUESTS_MAX: usize = 64;
 
 /// See the module.
 pub(super) struct Connection {
-    pub(super) socket: TcpStream,
+    pub(super) stream: Stream,
     pub(super) requests: Requests,
     /// Whole requests that were not done yet.
     pub(super) waiting: Vec<Spans>,
@@ -66,9 +66,9 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    pub(super) fn new(socket: TcpStream, shared: &Arc<Shared>, seat: Seat) -> Self {
+    pub(super) fn new(stream: Stream, shared: &Arc<Shared>, seat: Seat) -> Self {
         Self {
-            socket,
+            stream,
             requests: Requests::default(),
             waiting: Vec::new(),
             wrong: None,
@@ -107,7 +107,8 @@ impl Connection {
 
     /// Whether it has taken none of its replies for too long, or has not said who it is.
     pub(super) fn is_silent(&self, now: u64, most: u64) -> bool {
-        let since = if self.client.is_known { self.took_at } else { Some(self.since) };
+        let is_known = self.client.is_known && self.stream.is_open();
+        let since = if is_known { self.took_at } else { Some(self.since) };
         since.is_some_and(|at| now.saturating_sub(at) > most)
     }
 
@@ -129,35 +130,33 @@ impl Connection {
             true => READ_BYTES_MAX,
             false => UNKNOWN_BYTES_MAX.saturating_sub(self.requests.rest_bytes()),
         };
+        let shakes_hands = !self.stream.is_open();
         while self.is_readable && most > 0 && *left > 0 {
             let bytes_max = chunk.len().min(most);
             let chunk = &mut chunk[..bytes_max];
-            match self.socket.read(chunk) {
+            match self.stream.read(chunk) {
                 Ok(0) => return false,
                 Ok(bytes) => {
                     self.requests.extend(&chunk[..bytes]);
                     (most, *left) = (most - bytes, left.saturating_sub(bytes));
-                    // A short read has emptied the socket; what comes after is an event.
-                    self.is_readable = bytes == chunk.len() || self.is_read_to_end;
+                    // A short read has emptied the socket; what comes after is an event. Of records it has emptied one.
+                    self.is_readable =
+                        bytes == chunk.len() || self.is_read_to_end || self.stream.is_encrypted();
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => self.is_readable = false,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(_) => return false,
             }
         }
+        if shakes_hands {
+            *left = left.saturating_sub(HANDSHAKE_READS);
+        }
         true
     }
 
     /// Ends it from this side, and reads what came meanwhile: else the other side might lose what was sent to it.
     pub(super) fn say_goodbye(&mut self, chunk: &mut [u8]) {
-        let _ = self.socket.shutdown(Shutdown::Write);
-        let mut left = READ_BYTES_MAX;
-        while let Ok(bytes @ 1..) = self.socket.read(chunk) {
-            left = left.saturating_sub(bytes);
-            if left == 0 {
-                return;
-            }
-        }
+        self.stream.say_goodbye(chunk, READ_BYTES_MAX);
     }
 
     /// Forgets requests that were done.
@@ -172,7 +171,7 @@ impl Connection {
     /// Sends what the socket takes. `false` once nobody is there.
     pub(super) fn send(&mut self, shared: &Shared) -> bool {
         while self.sent < self.reply.bytes.len() && self.is_writable {
-            match self.socket.write(&self.reply.bytes[self.sent..]) {
+            match self.stream.write(&self.reply.bytes[self.sent..]) {
                 Ok(0) => return false,
                 Ok(bytes) => {
                     self.sent += bytes;
@@ -183,12 +182,20 @@ impl Connection {
                 Err(_) => return false,
             }
         }
+        if self.is_writable {
+            match self.stream.flush() {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => self.is_writable = false,
+                Err(_) => return false,
+                Ok(()) => {}
+            }
+        }
         if self.sent > READ_BYTES_MAX {
             // One that always asks for more may never have got all.
             self.reply.bytes.drain(..std::mem::take(&mut self.sent));
         }
         if self.sent == self.reply.bytes.len() {
-            (self.sent, self.took_at) = (0, None);
+            self.sent = 0;
+            self.took_at = self.took_at.filter(|_| self.stream.has_unsent());
             self.reply.bytes.clear();
             if self.reply.bytes.capacity() > KEPT_BYTES_MAX {
                 self.reply.bytes = Vec::new();
@@ -207,24 +214,21 @@ impl Connection {
         }
     }
 
-    /// What it holds, with the messages that wait for it and that are in the sum already.
-    pub(super) fn held_bytes(&self) -> usize {
-        self.counted_bytes + self.client.subscriptions.waiting_bytes()
-    }
-
     pub(super) fn has_replies(&self) -> bool {
-        self.sent < self.reply.bytes.len()
+        self.sent < self.reply.bytes.len() || self.stream.has_unsent()
     }
 
-    /// What closing it gives back, as far as nobody is at it.
+    /// What closing it gives back, as far as nobody is at it: with a job, and messages that wait for it.
     pub(super) fn held_bytes(&self) -> usize {
-        self.counted_bytes + self.job.as_ref().map_or(0, |job| job.bytes)
+        let job = self.job.as_ref().map_or(0, |job| job.bytes);
+        self.counted_bytes + job + self.client.subscriptions.waiting_bytes()
     }
 
     /// Counts its memory in the sum of all; a job counts by itself.
     pub(super) fn count(&mut self, shared: &Shared) {
         let waiting = self.waiting.capacity() * size_of::<Spans>();
         let bytes = self.requests.memory_bytes()
+            + self.stream.memory_bytes()
             + waiting
             + self.reply.bytes.capacity()
             + self.client.queue.memory_bytes()

@@ -9,13 +9,18 @@ use mio::net::TcpStream;
 use mio::{Interest, Poll, Token, Waker};
 
 use super::connection::Connection;
+use super::listeners::Polled;
+use super::stream::Stream;
 use super::{FIRST, Loop, WAKER};
 use crate::pushes::{Bell, Seat};
+
+/// A socket, and whether it is to be encrypted.
+type Arrived = (TcpStream, bool);
 
 /// Where a loop is woken, and handed connections.
 pub(super) struct Door {
     bell: Arc<Bell>,
-    handed: Mutex<Vec<TcpStream>>,
+    handed: Mutex<Vec<Arrived>>,
 }
 
 impl Door {
@@ -40,10 +45,12 @@ pub(super) fn connections_max() -> usize {
 
 impl Loop {
     /// Lets in all connections that wait.
-    pub(super) fn accept(&mut self) {
+    pub(super) fn accept(&mut self, listener: usize) {
         loop {
-            match self.listener.accept() {
-                Ok((socket, _)) => self.deal(socket),
+            let Some(Polled { socket, is_encrypted }) = self.listeners.get(listener) else { return };
+            let is_encrypted = *is_encrypted;
+            match socket.accept() {
+                Ok((socket, _)) => self.deal((socket, is_encrypted)),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
                 // Of one that has gone already: the next may wait behind it.
                 Err(error)
@@ -58,41 +65,48 @@ impl Loop {
     }
 
     /// Gives a connection to the loop whose turn it is.
-    fn deal(&mut self, mut socket: TcpStream) {
+    fn deal(&mut self, (mut socket, is_encrypted): Arrived) {
         let shared = &self.shared;
         let number = shared.accepted.fetch_add(1, Ordering::Relaxed);
         if shared.connections.fetch_add(1, Ordering::Relaxed) >= shared.config.connections_max {
             shared.connections.fetch_sub(1, Ordering::Relaxed);
-            let _ = socket.write(b"-ERR max number of clients reached\r\n");
+            if !is_encrypted {
+                let _ = socket.write(b"-ERR max number of clients reached\r\n");
+            }
             return;
         }
         let target = number as usize % self.doors.len();
         if target == self.number {
-            return self.take(socket);
+            return self.take((socket, is_encrypted));
         }
-        self.doors[target].handed.lock().push(socket);
+        self.doors[target].handed.lock().push((socket, is_encrypted));
         self.doors[target].wake();
     }
 
     pub(super) fn take_handed(&mut self) {
         let handed = std::mem::take(&mut *self.doors[self.number].handed.lock());
-        handed.into_iter().for_each(|socket| self.take(socket));
+        handed.into_iter().for_each(|arrived| self.take(arrived));
     }
 
     /// Takes a connection that is counted.
-    fn take(&mut self, mut socket: TcpStream) {
+    fn take(&mut self, (mut socket, is_encrypted): Arrived) {
         let number = self.free.pop().unwrap_or_else(|| {
             self.connections.push(None);
             self.connections.len() - 1
         });
         let interests = Interest::READABLE | Interest::WRITABLE;
         let _ = socket.set_nodelay(true);
-        if self.poll.registry().register(&mut socket, Token(number + FIRST), interests).is_err() {
-            self.free.push(number);
-            self.shared.connections.fetch_sub(1, Ordering::Relaxed);
-            return;
+        let registered = self.poll.registry().register(&mut socket, Token(number + FIRST), interests);
+        let tls = self.shared.tls.as_deref().filter(|_| is_encrypted);
+        match registered.and_then(|()| Stream::new(socket, tls)) {
+            Ok(stream) => {
+                let seat = Seat { bell: Arc::clone(self.doors[self.number].bell()), number };
+                self.connections[number] = Some(Connection::new(stream, &self.shared, seat));
+            }
+            Err(_) => {
+                self.free.push(number);
+                self.shared.connections.fetch_sub(1, Ordering::Relaxed);
+            }
         }
-        let seat = Seat { bell: Arc::clone(self.doors[self.number].bell()), number };
-        self.connections[number] = Some(Connection::new(socket, &self.shared, seat));
     }
 }

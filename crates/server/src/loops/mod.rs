@@ -2,7 +2,9 @@
 
 mod connection;
 mod doors;
+mod listeners;
 mod round;
+mod stream;
 #[cfg(test)]
 pub(crate) mod tests;
 
@@ -14,25 +16,27 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use forebay::{Database, Error, Result};
-use mio::net::TcpListener;
 use mio::{Events, Interest, Poll, Token, Waker};
 
 use crate::config::Config;
 use crate::jobs::WORKERS;
 use crate::observe::http::Port;
 use crate::shared::Shared;
+use crate::tls::Certificates;
 use connection::{CHUNK_BYTES, Connection};
 use doors::{Door, connections_max};
+use listeners::{LISTENERS_MAX, Listener, Polled};
 
 const WAKER: Token = Token(0);
-const LISTENER: Token = Token(1);
-/// Connections have the numbers from here on.
-const FIRST: usize = 2;
+/// Listeners have the numbers from here on,
+const LISTENER: usize = 1;
+/// and connections from here.
+const FIRST: usize = LISTENER + LISTENERS_MAX;
 
 /// A server that listens, and has not begun to answer.
 pub struct Server {
     shared: Arc<Shared>,
-    listener: std::net::TcpListener,
+    listeners: Vec<Listener>,
     /// For those who look.
     port: Option<Port>,
     loops: Vec<Loop>,
@@ -68,29 +72,32 @@ impl Drop for Ends {
 impl Server {
     /// Listens. Keys of the databases that `SELECT` names are in the tables `0` to `15`.
     pub fn bind(database: Database, config: Config) -> Result<Self> {
-        if config.password.is_none() && !config.listen.ip().is_loopback() {
-            return Err(Error::invalid(format!(
-                "listening at {} needs a password, as others than this machine reach it; give one, or listen at 127.0.0.1",
-                config.listen
-            )));
-        }
         let told = |error: io::Error| Error::invalid(format!("cannot listen at {}: {error}", config.listen));
-        let listener = std::net::TcpListener::bind(config.listen).map_err(told)?;
-        listener.set_nonblocking(true).map_err(told)?;
+        let listeners = Listener::open_all(&config)?;
         let config = Config { connections_max: config.connections_max.min(connections_max()), ..config };
         let polls =
             (0..config.loops.max(1)).map(|_| Poll::new()).collect::<io::Result<Vec<_>>>().map_err(told)?;
         let doors = polls.iter().map(Door::new).collect::<io::Result<Arc<[Door]>>>().map_err(told)?;
         let shared = Arc::new(Shared::new(database, config)?);
-        let one = |(number, poll)| Loop::new(&shared, &listener, poll, Arc::clone(&doors), number);
+        let one = |(number, poll)| Loop::new(&shared, &listeners, poll, Arc::clone(&doors), number);
         let loops = polls.into_iter().enumerate().map(one).collect::<io::Result<_>>().map_err(told)?;
         let port = Port::open(&shared)?;
-        Ok(Self { shared, listener, port, loops, doors })
+        Ok(Self { shared, listeners, port, loops, doors })
     }
 
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
-        self.listener.local_addr().unwrap_or(self.shared.config.listen)
+        self.listeners[0].socket.local_addr().unwrap_or(self.shared.config.listen)
+    }
+
+    /// Where it listens for TLS besides.
+    pub fn tls_address(&self) -> Option<SocketAddr> {
+        self.listeners.get(1)?.socket.local_addr().ok()
+    }
+
+    /// Its certificates, which can be read again.
+    pub fn certificates(&self) -> Option<Certificates> {
+        self.shared.tls.as_ref().map(|tls| Certificates(Arc::clone(tls)))
     }
 
     /// Where it can be looked at.
@@ -111,7 +118,7 @@ impl Server {
     /// the connection ends, of the database a reply tells.
     pub fn run(self) -> Result<()> {
         let stopper = self.stopper();
-        let Self { shared, listener, port, loops, .. } = self;
+        let Self { shared, listeners, port, loops, .. } = self;
         let watched =
             port.map(|port| thread::Builder::new().name("forebay-metrics".into()).spawn(move || port.run()));
         let sweeper = crate::sweep::spawn(&shared);
@@ -141,7 +148,7 @@ impl Server {
         workers.into_iter().flatten().for_each(|worker| drop(worker.join()));
         // Without it nobody can look, and the server goes on.
         watched.into_iter().flatten().for_each(|watched| drop(watched.join()));
-        drop(listener);
+        drop(listeners);
         ended = ended.and(sweeper.and_then(|sweeper| {
             sweeper.thread().unpark();
             sweeper.join().map_err(|_| io::Error::other("the sweeper has panicked"))
@@ -166,7 +173,7 @@ fn work(shared: &Arc<Shared>, number: usize) -> Option<thread::JoinHandle<()>> {
 struct Loop {
     shared: Arc<Shared>,
     poll: Poll,
-    listener: TcpListener,
+    listeners: Vec<Polled>,
     /// Where others hand connections in, of all loops.
     doors: Arc<[Door]>,
     number: usize,
@@ -198,17 +205,19 @@ const EVENTS_MAX: usize = 1024;
 impl Loop {
     fn new(
         shared: &Arc<Shared>,
-        listener: &std::net::TcpListener,
+        listeners: &[Listener],
         poll: Poll,
         doors: Arc<[Door]>,
         number: usize,
     ) -> io::Result<Self> {
-        let mut listener = TcpListener::from_std(listener.try_clone()?);
-        poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
+        let mut listeners = listeners.iter().map(Polled::new).collect::<io::Result<Vec<_>>>()?;
+        for (number, listener) in listeners.iter_mut().enumerate() {
+            poll.registry().register(&mut listener.socket, Token(LISTENER + number), Interest::READABLE)?;
+        }
         Ok(Self {
             shared: Arc::clone(shared),
             poll,
-            listener,
+            listeners,
             doors,
             number,
             is_deaf: false,
@@ -234,7 +243,7 @@ impl Loop {
             for event in &events {
                 match event.token() {
                     WAKER => self.take_handed(),
-                    LISTENER => self.accept(),
+                    Token(number) if number < FIRST => self.accept(number - LISTENER),
                     Token(number) => self.note(number - FIRST, event),
                 }
             }
@@ -287,7 +296,8 @@ impl Loop {
             connection.job.iter().for_each(|job| job.leave());
             self.shared.buffers_bytes.fetch_sub(connection.counted_bytes, Ordering::Relaxed);
             self.shared.connections.fetch_sub(1, Ordering::Relaxed);
-            let _ = self.poll.registry().deregister(&mut connection.socket);
+            let _ = self.poll.registry().deregister(&mut connection.stream.socket);
+            connection.stream.finish();
             if self.is_ending {
                 connection.say_goodbye(&mut self.chunk);
             }
@@ -302,7 +312,7 @@ impl Loop {
             return;
         }
         if std::mem::take(&mut self.is_deaf) {
-            self.accept();
+            (0..self.listeners.len()).for_each(|listener| self.accept(listener));
         }
         let most = self.shared.config.silence_seconds_max;
         for number in 0..self.connections.len() {

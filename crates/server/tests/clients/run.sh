@@ -22,6 +22,9 @@ have() {
 }
 
 "$1" "$here/redis_py.py" "$port"
+if have openssl 'redis-py by TLS'; then
+    "$1" "$here/tls.py" "$2"
+fi
 if have npm 'node-redis and ioredis'; then
     mkdir -p "$made/node" && cp "$here"/node/* "$made/node/"
     (cd "$made/node" && npm install --silent --no-audit --no-fund && node node_redis.mjs "$port" && node ioredis.mjs "$port")

@@ -55,7 +55,10 @@ impl Running {
 
     pub(crate) fn of(database: Database, config: Config) -> Self {
         let config = Config { listen: SocketAddr::from(([127, 0, 0, 1], 0)), ..config };
-        let server = Server::bind(database, config).expect("it listens");
+        Self::from_server(Server::bind(database, config).expect("it listens"))
+    }
+
+    pub(crate) fn from_server(server: Server) -> Self {
         let (address, stopper) = (server.address(), server.stopper());
         let metrics = server.metrics_address();
         Self { address, metrics, stopper, fails: false, thread: Some(std::thread::spawn(|| server.run())) }

@@ -20,3 +20,4 @@ mod observe;
 mod protocol;
 mod pubsub;
 mod redis_rs;
+mod tls;

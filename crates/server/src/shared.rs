@@ -1,6 +1,6 @@
 //! What all loops have in common: the database, its tables, and a lock for each share of the keys.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use crate::jobs::Jobs;
 use crate::key_counts::KeyCounts;
 use crate::moment::Rollbacks;
 use crate::observe::SlowLog;
-use crate::pushes::Hub;
+use crate::pushes::{Expiries, Hub, Seat};
 use crate::tls::Tls;
 
 /// As many databases as `SELECT` knows.
@@ -32,6 +32,15 @@ fn elements_of(number: usize) -> String {
 #[derive(Debug, Default)]
 pub(crate) struct Stripe {
     watched: HashMap<(usize, Vec<u8>), Watched>,
+    /// Who waits for keys to have something, in rows.
+    rows: HashMap<(usize, Vec<u8>), VecDeque<Waiter>>,
+}
+
+/// A client that waits.
+#[derive(Debug)]
+pub(crate) struct Waiter {
+    pub(crate) id: u64,
+    pub(crate) seat: Seat,
 }
 
 #[derive(Debug, Default)]
@@ -72,8 +81,41 @@ impl Stripe {
         }
     }
 
+    /// Has a client stand last in the row of a key, if it is not in it.
+    pub(crate) fn wait(&mut self, database: usize, key: &[u8], waiter: Waiter) {
+        let row = self.rows.entry((database, key.to_vec())).or_default();
+        // A key that a command names twice.
+        if row.back().is_none_or(|last| last.id != waiter.id) {
+            row.push_back(waiter);
+        }
+    }
+
+    /// Takes a client out of the row of a key. Returns who is first then, if it was that.
+    pub(crate) fn stop_waiting(&mut self, database: usize, key: &[u8], id: u64) -> Option<Seat> {
+        let key = (database, key.to_vec());
+        let row = self.rows.get_mut(&key)?;
+        let was_first = row.front().is_some_and(|first| first.id == id);
+        row.retain(|waiter| waiter.id != id);
+        let next = row.front().filter(|_| was_first).map(|first| first.seat.clone());
+        if row.is_empty() {
+            self.rows.remove(&key);
+        }
+        next
+    }
+
+    /// The first in the row of a key.
+    pub(crate) fn first(&self, database: usize, key: &[u8]) -> Option<&Waiter> {
+        if self.rows.is_empty() { None } else { self.rows.get(&(database, key.to_vec()))?.front() }
+    }
+
+    /// Whether nobody stands before a client in the row of a key.
+    pub(crate) fn is_first(&self, database: usize, key: &[u8], id: u64) -> bool {
+        self.first(database, key).is_none_or(|first| first.id == id)
+    }
+
     /// Notes that all keys may have been.
     pub(crate) fn all_written(&mut self) {
+        self.rows.values().filter_map(VecDeque::front).for_each(|first| first.seat.ring());
         self.watched.values_mut().for_each(|watched| watched.writes += 1);
     }
 }
@@ -107,8 +149,11 @@ pub(crate) struct Shared {
     pub(crate) connections: AtomicUsize,
     /// Of requests, replies and messages.
     pub(crate) buffers_bytes: Arc<AtomicUsize>,
+    /// Clients that wait for something to take.
+    pub(crate) blocked: AtomicUsize,
     pub(crate) hub: Hub,
     pub(crate) events: Events,
+    pub(crate) expiries: Expiries,
     pub(crate) commands: AtomicU64,
     pub(crate) accepted: AtomicU64,
     next_id: AtomicU64,
@@ -159,8 +204,10 @@ impl Shared {
             stopping: Arc::default(),
             connections: AtomicUsize::new(0),
             buffers_bytes: Arc::default(),
+            blocked: AtomicUsize::new(0),
             hub: Hub::default(),
             events: Events::default(),
+            expiries: Expiries::default(),
             commands: AtomicU64::new(0),
             accepted: AtomicU64::new(0),
             next_id: AtomicU64::new(1),
@@ -213,6 +260,7 @@ impl Shared {
     pub(crate) fn flush(&self, database: Option<usize>) -> Result<()> {
         let there: Vec<String> = self.database.tables().into_iter().map(|(name, _)| name).collect();
         let (mut tables, mut elements) = (self.tables.write(), self.elements.write());
+        self.expiries.forget(database);
         for number in database.map_or(0..DATABASES, |number| number..number + 1) {
             (tables[number], elements[number]) = (None, None);
             // Headers go first: without elements they would be wrong, and elements without headers are swept.
@@ -234,6 +282,7 @@ impl Shared {
         self.tables.write().fill(None);
         self.elements.write().fill(None);
         self.has_dropped.iter().for_each(|has| has.store(true, Ordering::SeqCst));
+        self.expiries.forget(None);
         self.pass_containers()
     }
 

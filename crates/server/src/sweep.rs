@@ -51,6 +51,7 @@ pub(crate) fn spawn(shared: &Arc<Shared>) -> std::io::Result<thread::JoinHandle<
         while !shared.stopping.load(Ordering::SeqCst) {
             // What fails now, as a table is just dropped, is done another time; what fails for good, commands tell.
             let is_busy = sweeper.step(&shared).unwrap_or(false);
+            crate::commands::tell_expired(&shared);
             if !is_busy {
                 thread::park_timeout(PAUSE);
             }

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::{Call, Command, is};
 use crate::pushes::Kind;
-use crate::turn::Turn;
+use crate::shared::Shared;
+use crate::turn::{Plan, Turn};
 
 /// What may be asked for, each by a letter; the last ones never come, as there is nothing of the kind.
 const LETTERS: &[u8] = b"KEg$lshzxetd";
@@ -58,6 +59,11 @@ impl Events {
         bits & places != 0 && bits & !places != 0
     }
 
+    /// Whether somebody is to be told of keys whose time is over.
+    pub(crate) fn tell_of_expiry(&self) -> bool {
+        self.has(b'x') && self.are_on()
+    }
+
     fn has(&self, letter: u8) -> bool {
         self.0.load(Ordering::Relaxed) & bit(letter) != 0
     }
@@ -104,6 +110,18 @@ struct Event<'e> {
     name: &'e str,
     database: usize,
     key: &'e [u8],
+}
+
+/// Tells of keys whose time is over. The sweeper asks for that.
+pub(crate) fn tell_expired(shared: &Shared) {
+    if shared.events.tell_of_expiry() {
+        let mut turn = Turn::begin(shared, &mut Plan::default());
+        for (database, key) in shared.expiries.take(turn.now) {
+            tell(&mut turn, &Event { letter: b'x', name: "expired", database, key: &key });
+        }
+        // It has written nothing.
+        drop(turn.finish());
+    }
 }
 
 fn tell(turn: &mut Turn<'_>, event: &Event<'_>) {
@@ -161,21 +179,15 @@ fn moved(command: &Command, arguments: &[&[u8]]) -> Option<[(u8, &'static str, u
     })
 }
 
-/// Tells of the keys whose time a command found to be over, and of those that it has written.
+/// Tells of the keys that a command has written.
 pub(super) fn tell_all(command: &Command, call: &mut Call<'_, '_>) {
-    let [expired, mut touched] = call.turn.take_touched();
+    let mut touched = call.turn.take_touched();
     if !command.name.starts_with("MSET") {
         // A command may write a key in several steps.
         touched.dedup();
     }
     let (arguments, database) = (call.arguments, call.client.database);
     let turn = &mut *call.turn;
-    for (database, key) in &expired {
-        tell(turn, &Event { letter: b'x', name: "expired", database: *database, key });
-    }
-    if touched.is_empty() {
-        return;
-    }
     if let Some(both) = moved(command, arguments) {
         for (letter, name, at) in both {
             let key = arguments[at];

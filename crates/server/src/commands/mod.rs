@@ -3,6 +3,7 @@
 
 mod aggregates;
 mod bits;
+mod blocking;
 mod connection;
 mod containers;
 mod counters;
@@ -35,7 +36,8 @@ use crate::turn::{Plan, Stored, Turn};
 use crate::value::Type;
 
 pub(crate) use aggregates::Aggregates;
-pub(crate) use events::Events;
+pub(crate) use blocking::{Blocked, run_again, time_out};
+pub(crate) use events::{Events, tell_expired};
 pub(crate) use transactions::Queue;
 
 /// All of them.
@@ -58,6 +60,7 @@ const ALL: &[&[Command]] = &[
     #[cfg(test)]
     crate::loops::tests::COMMANDS,
     pubsub::COMMANDS,
+    blocking::COMMANDS,
 ];
 
 static BY_NAME: LazyLock<HashMap<&[u8], &Command>> =
@@ -89,6 +92,8 @@ pub(crate) type Keys = (usize, isize, usize);
 /// In the place of the last: the argument before the first says how many there are. What is between that and the name is a
 /// key, too.
 pub(crate) const COUNTED: isize = isize::MIN;
+/// The same where there is one argument more before the number, which is no key.
+pub(crate) const COUNTED_BEHIND_ONE: isize = isize::MIN + 1;
 
 /// See the module.
 pub(crate) struct Command {
@@ -147,6 +152,8 @@ pub(crate) struct Client {
     /// Where it is reached.
     pub(crate) seat: Seat,
     pub(crate) subscriptions: Subscriptions,
+    /// The command that waits for something to take.
+    pub(crate) blocked: Option<Blocked>,
 }
 
 impl Client {
@@ -163,6 +170,7 @@ impl Client {
             work: None,
             seat,
             subscriptions: Subscriptions::default(),
+            blocked: None,
         }
     }
 }
@@ -171,6 +179,7 @@ impl Client {
     /// Gives back what it has of others, as its connection has gone.
     pub(crate) fn leave(&mut self, shared: &Shared) {
         self.queue.leave(shared);
+        self.stop_waiting(shared);
         shared.hub.leave(self.id, &mut self.subscriptions);
         self.subscriptions.outbox.iter().for_each(|outbox| outbox.give_up());
     }
@@ -242,7 +251,7 @@ impl Command {
     pub(crate) fn keys_of<'a>(&self, arguments: &'a [&'a [u8]]) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         let (first, last, step) = self.keys;
         let end = match last {
-            COUNTED => {
+            COUNTED | COUNTED_BEHIND_ONE => {
                 let count = arguments.get(first - 1).and_then(|count| integer(count).ok());
                 first.saturating_add(count.and_then(|count| usize::try_from(count).ok()).unwrap_or(0))
             }

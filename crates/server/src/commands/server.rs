@@ -2,6 +2,7 @@
 
 use super::{ALL, Answer, Call, Command, SYNTAX, Use, is};
 use crate::glob;
+use crate::pushes::Kind;
 
 /// What clients take it for: they leave out what an older one would not know.
 pub(super) const REDIS_VERSION: &str = "7.2.4";
@@ -25,18 +26,21 @@ fn info(call: &mut Call<'_, '_>) -> Answer {
     let stats = shared.database.stats();
     let text = format!(
         "# Server\r\nredis_version:{REDIS_VERSION}\r\nredis_mode:standalone\r\nforebay_version:{}\r\narch_bits:64\r\n\
-         process_id:{}\r\nuptime_in_seconds:{}\r\n\r\n# Clients\r\nconnected_clients:{}\r\nmaxclients:{}\r\n\r\n\
+         process_id:{}\r\nuptime_in_seconds:{}\r\n\r\n# Clients\r\nconnected_clients:{}\r\nmaxclients:{}\r\nblocked_clients:{}\r\n\r\n\
          # Memory\r\nused_memory:{}\r\n\r\n# Persistence\r\nloading:0\r\naof_enabled:1\r\n\r\n# Stats\r\n\
-         total_connections_received:{}\r\ntotal_commands_processed:{}\r\n\r\n# Replication\r\nrole:master\r\n\
+         total_connections_received:{}\r\ntotal_commands_processed:{}\r\npubsub_channels:{}\r\npubsub_patterns:{}\r\n\r\n# Replication\r\nrole:master\r\n\
          connected_slaves:0\r\n\r\n# Cluster\r\ncluster_enabled:0\r\n\r\n# Keyspace\r\n",
         env!("CARGO_PKG_VERSION"),
         std::process::id(),
         shared.uptime_seconds(),
         shared.connections.load(Relaxed),
         shared.config.connections_max,
+        shared.blocked.load(Relaxed),
         stats.memory.total,
         shared.accepted.load(Relaxed),
         shared.commands.load(Relaxed),
+        shared.hub.count_of(Kind::Channel),
+        shared.hub.count_of(Kind::Pattern),
     );
     call.reply.verbatim(&text);
     Ok(())
@@ -46,7 +50,11 @@ fn info(call: &mut Call<'_, '_>) -> Answer {
 fn described(call: &mut Call<'_, '_>, command: &Command) {
     let reply = &mut *call.reply;
     // As of commands that say how many keys there are, clients have to ask for those.
-    let (first, last, step) = if command.keys.1 == super::COUNTED { (0, 0, 0) } else { command.keys };
+    let (first, last, step) = if [super::COUNTED, super::COUNTED_BEHIND_ONE].contains(&command.keys.1) {
+        (0, 0, 0)
+    } else {
+        command.keys
+    };
     reply.array(6);
     reply.bulk(command.name.to_ascii_lowercase().as_bytes());
     reply.int(command.arity as i64);

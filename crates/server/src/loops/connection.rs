@@ -3,6 +3,7 @@
 use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use super::stream::Stream;
 use crate::commands::Client;
@@ -49,6 +50,10 @@ pub(super) struct Connection {
     pub(super) is_writable: bool,
     /// It may have whole requests that nobody has looked at.
     pub(super) has_more: bool,
+    /// Something may be there that it waits for.
+    pub(super) is_woken: bool,
+    /// Where it stands among those that wait until a moment.
+    pub(super) deadline: Option<Instant>,
     /// What it waits for before anything else of it is done.
     pub(super) job: Option<Arc<Slot>>,
     /// It sends nothing more.
@@ -80,6 +85,8 @@ impl Connection {
             is_gone: false,
             is_writable: true,
             has_more: false,
+            is_woken: false,
+            deadline: None,
             job: None,
             is_ending: false,
             is_over: false,
@@ -88,6 +95,11 @@ impl Connection {
             took_at: None,
             since: shared.uptime_seconds(),
         }
+    }
+
+    /// Whether it is to be asked nothing before something else has happened.
+    pub(super) fn waits(&self) -> bool {
+        self.job.is_some() || self.client.blocked.is_some()
     }
 
     pub(super) fn limits(&self, shared: &Shared) -> Limits {
@@ -232,7 +244,8 @@ impl Connection {
             + waiting
             + self.reply.bytes.capacity()
             + self.client.queue.memory_bytes()
-            + self.client.subscriptions.memory_bytes();
+            + self.client.subscriptions.memory_bytes()
+            + self.client.blocked_bytes();
         let before = std::mem::replace(&mut self.counted_bytes, bytes);
         shared.buffers_bytes.fetch_add(bytes, Ordering::Relaxed);
         shared.buffers_bytes.fetch_sub(before, Ordering::Relaxed);

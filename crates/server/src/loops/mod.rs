@@ -4,10 +4,12 @@ mod connection;
 mod doors;
 mod listeners;
 mod round;
+mod rows;
 mod stream;
 #[cfg(test)]
 pub(crate) mod tests;
 
+use std::collections::BTreeSet;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -187,6 +189,8 @@ struct Loop {
     ready: Vec<usize>,
     /// Those that wait for a job.
     working: Vec<usize>,
+    /// Until when connections wait that wait for something to take, with their numbers.
+    deadlines: BTreeSet<(Instant, usize)>,
     /// How many turns there were.
     turns: u64,
     /// What is read comes here first.
@@ -226,6 +230,7 @@ impl Loop {
             free: Vec::new(),
             ready: Vec::new(),
             working: Vec::new(),
+            deadlines: BTreeSet::new(),
             turns: 0,
             chunk: vec![0; CHUNK_BYTES].into(),
             looked_at: 0,
@@ -235,7 +240,7 @@ impl Loop {
     fn run(mut self) -> io::Result<()> {
         let mut events = Events::with_capacity(EVENTS_MAX);
         while !self.shared.stopping.load(Ordering::SeqCst) {
-            let pause = if self.ready.is_empty() { PAUSE } else { Duration::ZERO };
+            let pause = if self.ready.is_empty() { self.pause() } else { Duration::ZERO };
             match self.poll.poll(&mut events, Some(pause)) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 polled => polled?,
@@ -248,7 +253,8 @@ impl Loop {
                 }
             }
             self.collect();
-            self.ready.extend(self.doors[self.number].bell().take());
+            self.take_woken();
+            self.time_out();
             self.round();
             self.look_around();
         }
@@ -263,6 +269,8 @@ impl Loop {
             connection.is_read_to_end |= event.is_read_closed() || event.is_error();
             connection.is_readable |= event.is_readable() || connection.is_read_to_end;
             connection.is_writable |= event.is_writable();
+            // Nobody is there to take what it waits for.
+            connection.is_over |= connection.is_read_to_end && connection.client.blocked.is_some();
             self.ready.push(number);
         }
     }
@@ -273,8 +281,10 @@ impl Loop {
         self.is_ending = true;
         loop {
             self.collect();
-            let waits =
-                |found: &Connection| found.has_more || !found.waiting.is_empty() || found.has_replies();
+            let waits = |found: &Connection| {
+                let has_more = found.has_more || !found.waiting.is_empty();
+                has_more && found.client.blocked.is_none() || found.has_replies()
+            };
             let all = self.connections.iter().enumerate();
             self.ready = all.filter(|(_, one)| one.as_ref().is_some_and(waits)).map(|(at, _)| at).collect();
             if self.ready.is_empty() || begun.elapsed() > ENDING_MAX {
@@ -293,6 +303,9 @@ impl Loop {
     fn close(&mut self, number: usize) {
         if let Some(mut connection) = self.connections[number].take() {
             connection.client.leave(&self.shared);
+            if let Some(at) = connection.deadline {
+                self.deadlines.remove(&(at, number));
+            }
             connection.job.iter().for_each(|job| job.leave());
             self.shared.buffers_bytes.fetch_sub(connection.counted_bytes, Ordering::Relaxed);
             self.shared.connections.fetch_sub(1, Ordering::Relaxed);

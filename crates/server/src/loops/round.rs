@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 
 use super::Loop;
 use super::connection::{CHUNK_BYTES, Connection};
+use super::rows::{plan_again, run_again};
 use crate::commands::{self, Call};
 use crate::observe::shown;
 use crate::resp::{Requests, Spans, Wrong};
@@ -23,12 +24,20 @@ const ENDED_MAX: usize = 8;
 const ROUND_BYTES_MAX: usize = 8 << 20;
 
 /// What one connection asks in a turn: its requests that wait.
-struct Asked {
+pub(super) struct Asked {
     number: usize,
     /// Where its replies of this turn begin.
     replies_from: usize,
     /// So many were done.
     done: usize,
+    /// What waited is to be done again, and nothing else.
+    pub(super) is_again: bool,
+}
+
+impl Asked {
+    pub(super) fn new(number: usize, connection: &Connection) -> Self {
+        Self { number, replies_from: connection.reply.bytes.len(), done: 0, is_again: false }
+    }
 }
 
 fn arguments<'r>(requests: &'r Requests, spans: &Spans) -> SmallVec<[&'r [u8]; 8]> {
@@ -49,7 +58,11 @@ impl Loop {
         let mut left = ROUND_BYTES_MAX;
         for &number in &ready {
             let Some(connection) = &mut self.connections[number] else { continue };
-            if connection.is_over || connection.is_behind() || connection.job.is_some() {
+            if connection.is_woken && !connection.is_over {
+                asked.extend(plan_again(number, connection, &mut plan));
+                continue;
+            }
+            if connection.is_over || connection.is_behind() || connection.waits() {
                 continue;
             }
             let reads = connection.may_read() && !self.is_ending && left > 0;
@@ -65,13 +78,16 @@ impl Loop {
         self.answer(&mut asked, &mut plan);
         for one in &asked {
             if let Some(connection) = &mut self.connections[one.number] {
-                connection.forget(one.done);
+                connection.forget(if one.is_again { 0 } else { one.done });
+                // One that has ended would not be seen to be gone as it waits.
+                connection.is_over |= connection.client.blocked.is_some() && connection.is_read_to_end;
                 if let Some(work) = connection.client.work.take() {
                     let waker = self.doors[self.number].bell().waker();
                     connection.job = Some(self.shared.jobs.submit(work, connection.reply.version, waker));
                     self.working.push(one.number);
                 }
-                connection.has_more |= !connection.waiting.is_empty() || connection.job.is_some();
+                connection.has_more |=
+                    !connection.waiting.is_empty() || connection.job.is_some() || one.is_again;
                 connection.is_over |= connection.is_refused();
                 if !connection.has_more {
                     if let Some(Wrong(text)) = connection.wrong {
@@ -81,6 +97,7 @@ impl Loop {
                 }
             }
         }
+        asked.iter().for_each(|one| self.note_deadline(one.number));
         for number in ready {
             self.reply_to(number);
         }
@@ -142,9 +159,10 @@ impl Loop {
         if !is_there || is_over && !connection.has_replies() {
             self.close(number);
         } else if !is_over
-            && connection.job.is_none()
+            && (connection.is_woken || !connection.waits())
             && !connection.is_behind()
             && (connection.is_readable
+                || connection.is_woken
                 || connection.has_more
                 || was_behind
                 || connection.client.subscriptions.waiting_bytes() > 0)
@@ -156,17 +174,20 @@ impl Loop {
     /// Does what was asked, in one turn.
     fn answer(&mut self, asked: &mut [Asked], plan: &mut Plan) {
         let shared = std::sync::Arc::clone(&self.shared);
-        if asked
-            .iter()
-            .all(|one| self.connections[one.number].as_ref().is_none_or(|found| found.waiting.is_empty()))
-        {
+        if asked.iter().all(|one| {
+            !one.is_again
+                && self.connections[one.number].as_ref().is_none_or(|found| found.waiting.is_empty())
+        }) {
             return;
         }
         let mut turn = Turn::begin(&shared, plan);
         for one in asked.iter_mut() {
             if let Some(connection) = &mut self.connections[one.number] {
                 let begin = Instant::now();
-                one.done = run(connection, &mut turn);
+                one.done = match one.is_again {
+                    true => run_again(connection, &mut turn),
+                    false => run(connection, &mut turn),
+                };
                 note(&shared, begin, connection, one.done);
                 connection.served_in = self.turns;
                 shared.commands.fetch_add(one.done as u64, Ordering::Relaxed);
@@ -209,7 +230,7 @@ fn take(number: usize, connection: &mut Connection, shared: &Shared, plan: &mut 
     }
     if !connection.client.is_known {
         // Nobody looks anything up, or waits for locks, for who is refused. What lets one in has no keys.
-        return Asked { number, replies_from: connection.reply.bytes.len(), done: 0 };
+        return Asked::new(number, connection);
     }
     for spans in &connection.waiting {
         let arguments = arguments(&connection.requests, spans);
@@ -217,7 +238,7 @@ fn take(number: usize, connection: &mut Connection, shared: &Shared, plan: &mut 
             command.plan(&arguments, &connection.client, plan);
         }
     }
-    Asked { number, replies_from: connection.reply.bytes.len(), done: 0 }
+    Asked::new(number, connection)
 }
 
 /// Notes requests that took long.
@@ -250,7 +271,7 @@ fn run(connection: &mut Connection, turn: &mut Turn<'_>) -> usize {
             return at + 1;
         }
         turn.worked(reply.bytes.len().saturating_sub(before));
-        if client.work.is_some() {
+        if client.work.is_some() || client.blocked.is_some() {
             return at + 1;
         }
     }

@@ -8,10 +8,12 @@
 //! **Invariant:** nobody who publishes waits for who listens. An outbox that holds too much is given up, and its
 //! connection is closed.
 
+mod expiries;
 mod hub;
 mod outbox;
 mod outgoing;
 
+pub(crate) use expiries::Expiries;
 pub(crate) use hub::{Hub, Kind, Subscriptions};
 pub(crate) use outbox::{Bell, Seat};
 pub(crate) use outgoing::Outgoing;

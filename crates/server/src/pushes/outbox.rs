@@ -54,6 +54,11 @@ impl Seat {
     pub(crate) fn ring(&self) {
         self.bell.ring(self.number);
     }
+
+    /// Whether it is the same.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        self.number == other.number && Arc::ptr_eq(&self.bell, &other.bell)
+    }
 }
 
 impl std::fmt::Debug for Seat {

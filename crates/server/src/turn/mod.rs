@@ -13,7 +13,7 @@ use forebay::{Batch, Durability, Error, Result};
 use forebay_env::sync::MutexGuard;
 use hashbrown::hash_map::EntryRef;
 
-use crate::pushes::Outgoing;
+use crate::pushes::{Outgoing, Seat};
 use crate::shared::{DATABASES, Shared, Stripe};
 use elements::Elements;
 use entries::{Entries, Entry, Key, Sought};
@@ -58,8 +58,8 @@ pub(crate) struct Turn<'s> {
     added: Batch,
     /// Keys that the command that runs has written, where somebody is told of them.
     touched: Vec<(usize, Vec<u8>)>,
-    /// Keys whose time it found to be over, where somebody is told of that.
-    expired: Vec<(usize, Vec<u8>)>,
+    /// Those whose turn it is to take something, once it is there.
+    woken: Vec<Seat>,
     /// What it has published.
     pub(crate) outgoing: Outgoing,
     /// What was written is lost: all who wrote are told.
@@ -86,7 +86,7 @@ impl<'s> Turn<'s> {
             durability: Durability::Memory,
             added: Batch::new(),
             touched: Vec::new(),
-            expired: Vec::new(),
+            woken: Vec::new(),
             outgoing: Outgoing::default(),
             failed: None,
         };
@@ -143,14 +143,8 @@ impl<'s> Turn<'s> {
                 vacant.insert_with_key(sought.owned(), entry)
             }
         };
-        let is_over = |stored: &Stored| stored.expiry.is_some_and(|expiry| expiry <= now);
-        if entry.stored.as_ref().is_some_and(is_over) {
+        if entry.stored.as_ref().is_some_and(|stored| stored.expiry.is_some_and(|expiry| expiry <= now)) {
             entry.stored = None;
-            if self.shared.events.are_on() {
-                // It is told once: so it is deleted. Elements of a container the sweeper finds.
-                entry.is_written = true;
-                self.expired.push((database, key.to_vec()));
-            }
         }
         let bytes = entry.stored.as_ref().map_or(0, |stored| stored.bytes.len());
         self.work_bytes = self.work_bytes.saturating_add(bytes);
@@ -203,6 +197,8 @@ impl<'s> Turn<'s> {
         debug_assert!(stripe.is_some(), "the plan has the key");
         if let Some(stripe) = stripe {
             stripe.written(database, key);
+            let first = stripe.first(database, key).map(|first| first.seat.clone());
+            self.wake(first);
         }
         if self.shared.events.are_on() {
             self.touched.push((database, key.to_vec()));
@@ -210,14 +206,26 @@ impl<'s> Turn<'s> {
         self.note_write();
     }
 
-    /// Whether somebody is to be told of keys.
-    pub(crate) fn has_touched(&self) -> bool {
-        !self.touched.is_empty() || !self.expired.is_empty()
+    /// Wakes whoever is first in the row of a key, behind the commit.
+    pub(crate) fn wake_first(&mut self, database: usize, key: &[u8]) {
+        let first =
+            self.stripe(key).and_then(|stripe| stripe.first(database, key)).map(|first| first.seat.clone());
+        self.wake(first);
     }
 
-    /// The keys whose time was over, and those that were written, since it was last asked.
-    pub(crate) fn take_touched(&mut self) -> [Vec<(usize, Vec<u8>)>; 2] {
-        [std::mem::take(&mut self.expired), std::mem::take(&mut self.touched)]
+    /// Wakes a client behind the commit.
+    pub(crate) fn wake(&mut self, seat: Option<Seat>) {
+        self.woken.extend(seat.filter(|seat| self.woken.last().is_none_or(|last| !last.is(seat))));
+    }
+
+    /// Whether somebody is to be told of keys.
+    pub(crate) fn has_touched(&self) -> bool {
+        !self.touched.is_empty()
+    }
+
+    /// The keys that were written since it was last asked.
+    pub(crate) fn take_touched(&mut self) -> Vec<(usize, Vec<u8>)> {
+        std::mem::take(&mut self.touched)
     }
 
     fn note_write(&mut self) {
@@ -320,6 +328,10 @@ impl<'s> Turn<'s> {
         {
             let table = self.shared.table(*database)?;
             databases[*database] = true;
+            if self.shared.events.tell_of_expiry() {
+                let expiry = entry.stored.as_ref().and_then(|stored| stored.expiry);
+                self.shared.expiries.note((*database, key), expiry, self.now);
+            }
             match &entry.stored {
                 Some(Stored { bytes, expiry: None }) => batch.put(&table, key, bytes),
                 Some(Stored { bytes, expiry: Some(expiry) }) => {
@@ -375,9 +387,12 @@ impl<'s> Turn<'s> {
     /// Commits what was written, and gives the locks back; then waits for the disk, if somebody asked for that. What was
     /// published goes out behind it.
     pub(crate) fn finish(mut self) -> Result<()> {
-        self.commit()?;
-        let Self { shared, locks, has_written, durability, outgoing, .. } = self;
+        let committed = self.commit();
+        let Self { shared, locks, has_written, durability, woken, outgoing, .. } = self;
         drop(locks);
+        // Also of a commit that failed: who was to take something then is gone, and others wait behind it.
+        woken.iter().for_each(Seat::ring);
+        committed?;
         if has_written && durability == Durability::Disk {
             shared.database.sync()?;
         }

@@ -106,6 +106,8 @@ def sorted_command(rng: random.Random) -> list[bytes]:
         lambda: [b"ZREMRANGEBYRANK", key(), index(), index()],
         lambda: [b"ZREMRANGEBYSCORE", key(), bound(), bound()],
         lambda: [rng.choice([b"ZPOPMIN", b"ZPOPMAX"]), key(), *rng.choice([[], [b"2"], [b"0"], [b"-1"], [b"x"]])],
+        lambda: [rng.choice([b"BZPOPMIN", b"BZPOPMAX"]), *keys(), rng.choice([b"0.001", b"0.001", b"-1", b"x"])],
+        lambda: [b"BZMPOP", b"0.001", rng.choice([b"1", b"2", b"0", b"9"]), *keys(), rng.choice([b"MIN", b"MAX", b"no"])],
         lambda: [b"ZMPOP", rng.choice([b"1", b"2", b"0", b"9"]), *keys(), rng.choice([b"MIN", b"MAX", b"no"]), *rng.choice([[], [b"COUNT", b"2"], [b"COUNT", b"0"]])],
         lambda: [b"ZRANDMEMBER", key(), *rng.choice([[], [b"100"], [b"0"], [b"100", b"WITHSCORES"], [b"x"]])],
         lambda: several(rng.choice([b"ZUNION", b"ZINTER", b"ZDIFF"])),
@@ -137,6 +139,11 @@ def list_command(rng: random.Random) -> list[bytes]:
         lambda: [b"LPOS", key(), value(), *rng.choice([[], [b"RANK", b"-1"], [b"RANK", b"2"], [b"RANK", b"0"], [b"COUNT", b"0"], [b"COUNT", b"2", b"MAXLEN", b"3"], [b"COUNT"]])],
         lambda: [b"LMOVE", key(), key(), end(), end()],
         lambda: [b"RPOPLPUSH", key(), key()],
+        # Where nothing is there they wait a moment.
+        lambda: [rng.choice([b"BLPOP", b"BRPOP"]), *[key() for _ in range(rng.randint(1, 3))], rng.choice([b"0.001", b"0.001", b"-1", b"x"])],
+        lambda: [b"BLMOVE", key(), key(), end(), end(), b"0.001"],
+        lambda: [b"BRPOPLPUSH", key(), key(), b"0.001"],
+        lambda: [b"BLMPOP", b"0.001", rng.choice([b"1", b"2", b"0", b"9"]), *[key() for _ in range(rng.randint(1, 2))], end(), *rng.choice([[], [b"COUNT", b"2"], [b"COUNT", b"0"]])],
         lambda: [b"LMPOP", rng.choice([b"1", b"2", b"0", b"9"]), *[key() for _ in range(rng.randint(1, 2))], end(), *rng.choice([[], [b"COUNT", b"2"], [b"COUNT", b"0"]])],
     ]
     return rng.choice(choices)()

@@ -4,6 +4,7 @@
 
 mod aggregates;
 mod agreement;
+mod blocking;
 mod client;
 mod commands;
 mod container_model;

@@ -13,7 +13,7 @@ use crate::value::{Header, Type};
 
 pub(super) use samples::{distinct, sample};
 pub(super) use scan::scan;
-pub(super) use words::{counted, end_and_count, limit, popped};
+pub(super) use words::{counted, counted_of, end_and_count, limit, popped};
 
 /// The error of a reply, or a write, that takes more than one may have.
 fn too_much(most: usize) -> Refusal {

@@ -8,9 +8,16 @@ type Arguments<'a> = &'a [&'a [u8]];
 pub(in crate::commands) fn counted<'a>(
     call: &Call<'a, '_>,
 ) -> Result<(Arguments<'a>, Arguments<'a>), Refusal> {
-    let count = integer(call.arguments[1]).ok().and_then(|count| usize::try_from(count).ok());
+    counted_of(call.arguments)
+}
+
+/// The same of arguments of which the second says how many.
+pub(in crate::commands) fn counted_of(
+    arguments: Arguments<'_>,
+) -> Result<(Arguments<'_>, Arguments<'_>), Refusal> {
+    let count = integer(arguments[1]).ok().and_then(|count| usize::try_from(count).ok());
     let count = count.filter(|count| *count > 0).ok_or("ERR numkeys should be greater than 0")?;
-    call.arguments[2..].split_at_checked(count).ok_or(SYNTAX.into())
+    arguments[2..].split_at_checked(count).ok_or(SYNTAX.into())
 }
 
 /// The most that `LIMIT` asks for.

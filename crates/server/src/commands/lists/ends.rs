@@ -131,7 +131,7 @@ pub(super) fn push(call: &mut Call<'_, '_>) -> Answer {
 }
 
 /// At either end.
-pub(super) fn pop(call: &mut Call<'_, '_>) -> Answer {
+pub(in crate::commands) fn pop(call: &mut Call<'_, '_>) -> Answer {
     let (name, key) = (call.arguments[0], call.arguments[1]);
     if call.arguments.len() > 3 {
         return Err(super::super::wrong_arity(&String::from_utf8_lossy(name).to_ascii_lowercase()));

@@ -7,10 +7,11 @@ mod middle;
 mod moves;
 
 use super::{COUNTED, Command, Use};
-use ends::{llen, pop, push};
+pub(super) use ends::pop;
+use ends::{llen, push};
 use inside::{lindex, lpos, lrange, lset, ltrim};
 use middle::{linsert, lrem};
-use moves::{lmove, lmpop, rpoplpush};
+pub(super) use moves::{check_ends, lmove, lmpop, rpoplpush};
 
 pub(super) const COMMANDS: &[Command] = &[
     Command { name: "LPUSH", arity: -3, keys: (1, 1, 1), uses: Use::Changes, run: push },

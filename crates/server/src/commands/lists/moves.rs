@@ -5,12 +5,17 @@ use super::ends::{End, put, take};
 use crate::elements;
 use crate::value::Type;
 
-pub(super) fn lmove(call: &mut Call<'_, '_>) -> Answer {
+/// Refuses words that are no ends of lists, before anything is looked at.
+pub(in crate::commands) fn check_ends(arguments: &[&[u8]]) -> Answer {
+    arguments[3..].iter().try_for_each(|word| End::of(word).map(drop))
+}
+
+pub(in crate::commands) fn lmove(call: &mut Call<'_, '_>) -> Answer {
     let (from, to) = (End::of(call.arguments[3])?, End::of(call.arguments[4])?);
     moved(call, from, to)
 }
 
-pub(super) fn rpoplpush(call: &mut Call<'_, '_>) -> Answer {
+pub(in crate::commands) fn rpoplpush(call: &mut Call<'_, '_>) -> Answer {
     moved(call, End::Right, End::Left)
 }
 
@@ -41,7 +46,7 @@ fn moved(call: &mut Call<'_, '_>, from: End, to: End) -> Answer {
     Ok(())
 }
 
-pub(super) fn lmpop(call: &mut Call<'_, '_>) -> Answer {
+pub(in crate::commands) fn lmpop(call: &mut Call<'_, '_>) -> Answer {
     let (keys, words) = containers::counted(call)?;
     let (end, count) = containers::end_and_count(words)?;
     let end = End::of(end).map_err(|_| SYNTAX)?;

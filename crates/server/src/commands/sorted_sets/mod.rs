@@ -11,7 +11,7 @@ mod ranks;
 use super::{COUNTED, Command, Use};
 use algebra::{zinter, zintercard, zstore};
 use members::{zadd, zcard, zincrby, zmscore, zrandmember, zrem, zscan, zscore};
-use pops::{zmpop, zpop};
+pub(super) use pops::{zmpop, zpop};
 use ranges::{zcount, zrange, zrangestore, zremrange};
 use ranks::zrank;
 

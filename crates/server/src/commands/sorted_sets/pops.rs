@@ -19,7 +19,7 @@ fn taken(call: &mut Call<'_, '_>, key: &[u8], way: Way, count: u64) -> Result<Ve
 }
 
 /// Both `ZPOPMIN` and `ZPOPMAX`.
-pub(super) fn zpop(call: &mut Call<'_, '_>) -> Answer {
+pub(in crate::commands) fn zpop(call: &mut Call<'_, '_>) -> Answer {
     let way = if is(call.arguments[0], "ZPOPMIN") { Way::Forward } else { Way::Backward };
     let count = containers::popped(&call.arguments[2..])?;
     let found = taken(call, call.arguments[1], way, count.unwrap_or(1))?;
@@ -34,7 +34,7 @@ pub(super) fn zpop(call: &mut Call<'_, '_>) -> Answer {
     Ok(())
 }
 
-pub(super) fn zmpop(call: &mut Call<'_, '_>) -> Answer {
+pub(in crate::commands) fn zmpop(call: &mut Call<'_, '_>) -> Answer {
     let (keys, words) = containers::counted(call)?;
     let (end, count) = containers::end_and_count(words)?;
     let way = match end {

@@ -1,0 +1,84 @@
+//! Connections that wait for something to take: they are woken, or their time is over.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::connection::Connection;
+use super::round::Asked;
+use super::{Loop, PAUSE};
+use crate::commands::{self, Call};
+use crate::turn::{Plan, Turn};
+
+impl Loop {
+    /// How long the loop may sleep.
+    pub(super) fn pause(&self) -> Duration {
+        let first = self.deadlines.first().map(|(at, _)| at.saturating_duration_since(Instant::now()));
+        // The system counts in milliseconds, and would wake it before the moment.
+        first.map_or(PAUSE, |until| (until + Duration::from_millis(1)).min(PAUSE))
+    }
+
+    /// Has those looked at that others have woken.
+    pub(super) fn take_woken(&mut self) {
+        for number in self.doors[self.number].bell().take() {
+            if let Some(connection) = self.connections.get_mut(number).and_then(Option::as_mut) {
+                connection.is_woken = connection.client.blocked.is_some();
+                self.ready.push(number);
+            }
+        }
+    }
+
+    /// Tells those whose time is over that there was nothing.
+    pub(super) fn time_out(&mut self) {
+        while let Some(&(at, number)) = self.deadlines.first()
+            && at <= Instant::now()
+        {
+            self.deadlines.pop_first();
+            let Some(connection) = &mut self.connections[number] else { continue };
+            (connection.deadline, connection.is_woken) = (None, false);
+            if connection.client.stop_waiting(&self.shared) {
+                commands::time_out(&mut connection.reply);
+                connection.has_more = true;
+                self.ready.push(number);
+            }
+        }
+    }
+
+    /// Notes until when a connection waits.
+    pub(super) fn note_deadline(&mut self, number: usize) {
+        let Some(connection) = &mut self.connections[number] else { return };
+        let deadline = connection.client.blocked.as_ref().and_then(|blocked| blocked.deadline);
+        let before = std::mem::replace(&mut connection.deadline, deadline);
+        if before != deadline {
+            if let Some(at) = before {
+                self.deadlines.remove(&(at, number));
+            }
+            self.deadlines.extend(deadline.map(|at| (at, number)));
+        }
+    }
+}
+
+/// Tells the plan what a command needs that is done again.
+pub(super) fn plan_again(number: usize, connection: &mut Connection, plan: &mut Plan) -> Option<Asked> {
+    let Some(blocked) = &connection.client.blocked else {
+        connection.is_woken = false;
+        return None;
+    };
+    let arguments: Vec<&[u8]> = blocked.arguments.iter().map(Vec::as_slice).collect();
+    if let Some(command) = commands::find(arguments[0]) {
+        command.plan(&arguments, &connection.client, plan);
+    }
+    let mut asked = Asked::new(number, connection);
+    asked.is_again = true;
+    Some(asked)
+}
+
+/// Does it again. Returns how many replies there are to that.
+pub(super) fn run_again(connection: &mut Connection, turn: &mut Turn<'_>) -> usize {
+    connection.is_woken = false;
+    let Connection { client, reply, .. } = connection;
+    let Some(blocked) = &client.blocked else { return 0 };
+    let waiting = Arc::clone(&blocked.arguments);
+    let arguments: Vec<&[u8]> = waiting.iter().map(Vec::as_slice).collect();
+    commands::run_again(&mut Call { arguments: &arguments, client, turn, reply });
+    usize::from(client.blocked.is_none())
+}

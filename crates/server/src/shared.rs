@@ -14,7 +14,7 @@ use crate::elements::{self, DROPPED};
 use crate::jobs::Jobs;
 use crate::key_counts::KeyCounts;
 use crate::moment::Rollbacks;
-use crate::observe::SlowLog;
+use crate::observe::{HotKeys, SlowLog};
 use crate::pushes::{Expiries, Hub, Seat};
 use crate::tls::Tls;
 
@@ -143,6 +143,7 @@ pub(crate) struct Shared {
     pub(crate) aggregates: Aggregates,
     pub(crate) jobs: Jobs,
     pub(crate) slow: SlowLog,
+    pub(crate) hot: HotKeys,
     /// The last turn's commit has failed.
     pub(crate) is_failing: AtomicBool,
     pub(crate) stopping: Arc<AtomicBool>,
@@ -200,6 +201,7 @@ impl Shared {
             aggregates: Aggregates::default(),
             jobs: Jobs::new(),
             slow,
+            hot: HotKeys::default(),
             is_failing: AtomicBool::new(false),
             stopping: Arc::default(),
             connections: AtomicUsize::new(0),

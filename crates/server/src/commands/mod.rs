@@ -292,6 +292,15 @@ fn wrong_arity(name: &str) -> Refusal {
     format!("ERR wrong number of arguments for '{name}' command").into()
 }
 
+/// Has the key that a request names be counted among those that are hot.
+pub(crate) fn note_key(shared: &Shared, database: usize, arguments: &[&[u8]]) {
+    let command = find(arguments[0]).filter(|found| found.takes(arguments.len()));
+    match command.and_then(|command| Some((command, command.keys_of(arguments).next()?))) {
+        Some((command, key)) => shared.hot.note(database, key, command.writes(), shared.uptime_seconds()),
+        None => shared.hot.note_other(),
+    }
+}
+
 /// Does what is asked, in a turn that has its keys.
 pub(crate) fn run(call: &mut Call<'_, '_>) {
     let answer = match checked(call) {

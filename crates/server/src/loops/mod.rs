@@ -22,6 +22,7 @@ use mio::{Events, Interest, Poll, Token, Waker};
 
 use crate::config::Config;
 use crate::jobs::WORKERS;
+use crate::observe::Sampler;
 use crate::observe::http::Port;
 use crate::shared::Shared;
 use crate::tls::Certificates;
@@ -193,6 +194,8 @@ struct Loop {
     deadlines: BTreeSet<(Instant, usize)>,
     /// How many turns there were.
     turns: u64,
+    /// Which requests are looked at for hot keys.
+    sampler: Sampler,
     /// What is read comes here first.
     chunk: Box<[u8]>,
     /// In which second of the server it last looked for those that are silent.
@@ -232,6 +235,7 @@ impl Loop {
             working: Vec::new(),
             deadlines: BTreeSet::new(),
             turns: 0,
+            sampler: Sampler::new(shared.random(u64::MAX)),
             chunk: vec![0; CHUNK_BYTES].into(),
             looked_at: 0,
         })

@@ -11,7 +11,7 @@ use super::Loop;
 use super::connection::{CHUNK_BYTES, Connection};
 use super::rows::{plan_again, run_again};
 use crate::commands::{self, Call};
-use crate::observe::shown;
+use crate::observe::{Sampler, shown};
 use crate::resp::{Requests, Spans, Wrong};
 use crate::shared::Shared;
 use crate::turn::{Plan, Turn};
@@ -186,7 +186,7 @@ impl Loop {
                 let begin = Instant::now();
                 one.done = match one.is_again {
                     true => run_again(connection, &mut turn),
-                    false => run(connection, &mut turn),
+                    false => run(connection, &mut turn, &mut self.sampler),
                 };
                 note(&shared, begin, connection, one.done);
                 connection.served_in = self.turns;
@@ -251,7 +251,7 @@ fn note(shared: &Shared, begin: Instant, connection: &Connection, done: usize) {
 }
 
 /// Does a connection's requests in order, until it has to read. Returns how many.
-fn run(connection: &mut Connection, turn: &mut Turn<'_>) -> usize {
+fn run(connection: &mut Connection, turn: &mut Turn<'_>, sampler: &mut Sampler) -> usize {
     for at in 0..connection.waiting.len() {
         if connection.client.is_leaving || connection.is_behind() {
             return at;
@@ -261,6 +261,9 @@ fn run(connection: &mut Connection, turn: &mut Turn<'_>) -> usize {
         }
         let Connection { requests, waiting, reply, client, .. } = connection;
         let arguments = arguments(requests, &waiting[at]);
+        if sampler.takes() && client.is_known {
+            commands::note_key(turn.shared, client.database, &arguments);
+        }
         let before = reply.bytes.len();
         let done = catch_unwind(AssertUnwindSafe(|| {
             commands::run(&mut Call { arguments: &arguments, client, turn, reply });

@@ -11,14 +11,19 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
-use serde_json::json;
+use serde::Serialize;
+use serde_json::{Value, json};
 
+use super::hot::Hot;
 use super::slow::{Request, Slow};
 use crate::commands;
+use crate::config::Watchers;
 use crate::shared::Shared;
 
 /// Slow requests that the page shows.
 const SLOW_SHOWN: usize = 32;
+/// And keys.
+const HOTTEST_SHOWN: usize = 16;
 
 /// What Prometheus reads.
 pub(super) fn metrics(shared: &Arc<Shared>) -> Result<String, fmt::Error> {
@@ -29,13 +34,41 @@ pub(super) fn metrics(shared: &Arc<Shared>) -> Result<String, fmt::Error> {
     Ok(text)
 }
 
-/// The same and more as JSON.
+/// The same and more as JSON. Who could ask for any key without a password sees hot keys; others, how hot they are.
 pub(super) fn json(shared: &Shared) -> serde_json::Result<String> {
-    let slow: Vec<_> = shared.slow.last(SLOW_SHOWN).iter().map(told).collect();
     let config = &shared.config;
+    let is_open = config.password.is_none() && config.watchers == Watchers::ThisMachine;
+    let Shown { now_milliseconds, server, slow, hottest_keys } = server(shared, is_open, false);
     serde_json::to_string(&json!({
-        "now_milliseconds": shared.database.unix_milliseconds(),
-        "server": {
+        "now_milliseconds": now_milliseconds,
+        "server": server,
+        "slow": slow,
+        "hottest_keys": hottest_keys,
+        "database": shared.database.stats(),
+    }))
+}
+
+/// What a server tells of itself, besides its database.
+#[derive(Serialize)]
+pub(crate) struct Shown {
+    now_milliseconds: u64,
+    server: Value,
+    slow: Vec<Value>,
+    hottest_keys: Vec<Value>,
+}
+
+/// The same, with keys or without, and with what slow requests say or without.
+pub(crate) fn server(shared: &Shared, has_keys: bool, has_requests: bool) -> Shown {
+    let config = &shared.config;
+    let slow = shared.slow.last(SLOW_SHOWN);
+    let hottest = shared.hot.hottest(HOTTEST_SHOWN, shared.uptime_seconds());
+    let hot = |hot: &Hot| {
+        let key = has_keys.then_some(&hot.key);
+        json!({ "database": hot.database, "key": key, "share": hot.share, "writes": hot.writes })
+    };
+    Shown {
+        now_milliseconds: shared.database.unix_milliseconds(),
+        server: json!({
             "version": env!("CARGO_PKG_VERSION"),
             "uptime_seconds": shared.uptime_seconds(),
             "loops": config.loops,
@@ -45,23 +78,27 @@ pub(super) fn json(shared: &Shared) -> serde_json::Result<String> {
             "commands": shared.commands.load(Relaxed),
             "buffers_bytes": shared.buffers_bytes.load(Relaxed),
             "buffers_bytes_max": config.buffers_bytes_max,
-        },
-        "slow": slow,
-        "database": shared.database.stats(),
-    }))
+        }),
+        slow: slow.iter().map(|slow| told(slow, has_requests)).collect(),
+        hottest_keys: hottest.iter().map(hot).collect(),
+    }
 }
 
-/// A slow request, without what it says: whoever looks gives no password.
-fn told(slow: &Slow) -> serde_json::Value {
+/// A slow request. What it says is not for those who give no password.
+fn told(slow: &Slow, has_request: bool) -> Value {
     let Request { arguments, shown } = &slow.request;
     let command = shown.first().and_then(|name| commands::find(name.as_bytes()));
-    json!({
+    let mut told = json!({
         "id": slow.id,
         "at_milliseconds": slow.at_milliseconds,
         "microseconds": slow.microseconds,
         "command": command.map_or("unknown", |command| command.name),
         "arguments": arguments,
-    })
+    });
+    if has_request {
+        told["request"] = json!(shown);
+    }
+    told
 }
 
 struct Now(Arc<Shared>);

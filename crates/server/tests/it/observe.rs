@@ -124,3 +124,46 @@ fn slow_requests_are_told() {
         assert!(matches!(client.ask(line), Got::Error(_)), "{line}");
     }
 }
+
+fn hottest(text: &str) -> serde_json::Value {
+    let all: serde_json::Value = serde_json::from_str(text).expect("it is JSON");
+    all["hottest_keys"][0].clone()
+}
+
+/// Keys are what the password guards: by HTTP they are shown where anybody who looks could ask for them.
+#[test]
+fn hot_keys_are_told_to_those_who_may_read_them() {
+    let body =
+        |server: &Running| got(server, "/stats.json").split("\r\n\r\n").nth(1).expect("a body").to_string();
+    for (password, watchers) in [
+        (None, Watchers::ThisMachine),
+        (None, Watchers::Anyone),
+        (Some("open sesame".to_string()), Watchers::ThisMachine),
+    ] {
+        let is_open = password.is_none() && watchers == Watchers::ThisMachine;
+        let server = Running::new(Config {
+            metrics: Some(ANYWHERE),
+            password: password.clone(),
+            watchers,
+            ..Config::default()
+        });
+        let client = &mut server.client();
+        if let Some(password) = &password {
+            assert_eq!(client.ask_bytes(&[b"AUTH", password.as_bytes()]), Got::ok());
+        }
+        let lines: Vec<String> = (0..4000)
+            .map(|number| match number % 4 {
+                0 => format!("GET other:{number}"),
+                _ => "HSET warm f v".to_string(),
+            })
+            .collect();
+        assert_eq!(client.ask_all(&lines).len(), 4000);
+        let Got::Bulk(stats) = client.ask("FB.STATS") else { panic!("a text comes") };
+        let hot = hottest(&String::from_utf8(stats).expect("it is text"));
+        assert_eq!((hot["key"].as_str(), hot["writes"].as_f64()), (Some("warm"), Some(1.0)));
+        assert!((0.5..=1.0).contains(&hot["share"].as_f64().expect("a number")), "{hot}");
+        let all = body(&server);
+        assert_eq!(hottest(&all)["key"].as_str(), is_open.then_some("warm"));
+        assert!(is_open || !all.contains("warm"), "{all}");
+    }
+}

@@ -4,9 +4,11 @@
 
 mod changes;
 
-use forebay::{Error, Layout, Table};
+use forebay::{Error, Layout, Stats, Table};
+use serde::Serialize;
 
 use super::{Answer, Call, Command, Refusal, SYNTAX, Use, is};
+use crate::observe;
 
 pub(super) const COMMANDS: &[Command] = &[
     Command { name: "FB.STATS", arity: -1, keys: (0, 0, 0), uses: Use::Nothing, run: stats },
@@ -33,6 +35,15 @@ fn table(call: &Call<'_, '_>, name: &[u8]) -> Result<Table, Refusal> {
     })
 }
 
+/// What `FB.STATS` tells.
+#[derive(Serialize)]
+struct Numbers {
+    #[serde(flatten)]
+    stats: Stats,
+    #[serde(flatten)]
+    server: Option<observe::Shown>,
+}
+
 /// `FB.STATS [table]`: counters and gauges as JSON, of all tables or of one.
 fn stats(call: &mut Call<'_, '_>) -> Answer {
     let wanted = match &call.arguments[1..] {
@@ -40,11 +51,13 @@ fn stats(call: &mut Call<'_, '_>) -> Answer {
         [name] => Some(table(call, name)?.name().to_string()),
         _ => return Err(SYNTAX.into()),
     };
-    let database = std::sync::Arc::clone(&call.turn.shared.database);
+    let shared = call.turn.shared;
+    let server = wanted.is_none().then(|| observe::server(shared, true, true));
+    let database = std::sync::Arc::clone(&shared.database);
     call.later(0, move |reply, _| {
         let mut stats = database.stats();
         stats.tables.retain(|table| wanted.as_ref().is_none_or(|wanted| *wanted == table.name));
-        let json = serde_json::to_string(&stats);
+        let json = serde_json::to_string(&Numbers { stats, server });
         reply.bulk(json.map_err(|error| Error::bug(format!("numbers as JSON: {error}")))?.as_bytes());
         Ok(())
     })

@@ -40,6 +40,16 @@ if have redis-benchmark redis-benchmark; then
     ! grep -qi error "$folder/bench" || { cat "$folder/bench" >&2; exit 1; }
     echo 'redis-benchmark ends without errors'
 fi
+browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome || true)
+if [ -z "$browser" ]; then
+    echo 'skipped: the page in a browser, for want of chromium' >&2
+elif have npm 'the page in a browser' && have redis-benchmark 'the page in a browser'; then
+    mkdir -p "$made/page" && cp "$here"/../page/* "$made/page/"
+    pictures=$(cd "$here/../../../../docs/guide/images" && pwd)
+    forebay=$(cd "$(dirname "$2")" && pwd)/$(basename "$2")
+    # With KEEP=keep pictures are kept anew.
+    (cd "$made/page" && npm install --silent --no-audit --no-fund && BROWSER=$browser node page.mjs "$forebay" "$pictures" ${KEEP:-})
+fi
 if have redis-server 'the comparison with redis-server'; then
     "$1" "$here/differential.py" --forebay "$2" --rounds "$3" --seed "$4"
 fi

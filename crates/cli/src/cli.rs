@@ -8,7 +8,7 @@ use crate::args::Common;
 use crate::commands::{
     aggregate, alter, backup, backups, bench, changes, checkpoint, compact, completions, delete, describe,
     destroy, dump, follow, get, layout, load, man, merge, put, rescue, restore, rollback, savepoint,
-    savepoints, scan, serve, simulate, stats, verify,
+    savepoints, scan, serve, simulate, stats, top, verify,
 };
 use crate::failure::Failure;
 
@@ -52,6 +52,7 @@ pub(crate) enum Command {
     Changes(changes::ChangesArgs),
     Follow(follow::FollowArgs),
     Serve(serve::ServeArgs),
+    Top(top::TopArgs),
     Stats(stats::StatsArgs),
     Describe(describe::DescribeArgs),
     Dump(dump::DumpArgs),
@@ -88,6 +89,7 @@ pub(crate) fn run(line: &Cli) -> Result<(), Failure> {
         Command::Changes(args) => changes::run(args, &args.reading.of(common)),
         Command::Follow(args) => follow::run(args, &args.reading.of(common)),
         Command::Serve(args) => serve::run(args, &args.writing.of(common)),
+        Command::Top(args) => top::run(args, common),
         Command::Stats(args) => stats::run(args, &args.reading.of(common)),
         Command::Describe(args) => describe::run(args, &args.reading.of(common)),
         Command::Dump(args) => dump::run(args, common),

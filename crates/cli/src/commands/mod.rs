@@ -31,4 +31,5 @@ pub(crate) mod serve;
 pub(crate) mod simulate;
 pub(crate) mod stats;
 pub(crate) mod stream;
+pub(crate) mod top;
 pub(crate) mod verify;

@@ -139,7 +139,7 @@ pub(crate) fn run(args: &ServeArgs, common: &Common) -> Result<(), Failure> {
 }
 
 #[expect(clippy::disallowed_methods, reason = "a file of the user's, outside of any database")]
-fn password(path: &std::path::Path) -> Result<String, Failure> {
+pub(super) fn password(path: &std::path::Path) -> Result<String, Failure> {
     let told = |reason: String| Failure::Usage(format!("{}: {reason}", path.display()));
     let text = std::fs::read(path).map_err(|error| told(error.to_string()))?;
     let text = String::from_utf8(text).map_err(|_| told("the password is no UTF-8".into()))?;

@@ -23,3 +23,4 @@ mod refusals;
 mod savepoints;
 mod simulate;
 mod tool;
+mod top;

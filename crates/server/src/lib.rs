@@ -5,9 +5,9 @@
 //! 2. Requests are cut out of the bytes ([`resp`]). Those of one turn are done in the order in which they came, by the
 //!    functions that [`commands`] lists.
 //! 3. A *turn* ([`turn`]) locks the keys of its requests, looks all of them up at once that are read, and keeps what is
-//!    written in memory, where the turn's later requests see it. At its end there is one batch and one commit, at the
-//!    strictest durability that a connection asked for.
-//! 4. Only then are replies sent, in the order of the requests.
+//!    written in memory, where the turn's later requests see it. At its end there is one batch and one commit.
+//! 4. Only then are replies sent, in the order of the requests; those to who asks for the disk behind a sync ([`syncs`])
+//!    that many share.
 //!
 //! What takes long is done by [`jobs`], and answered when it is done. What nobody has asked for at that moment, such as
 //! messages of channels, comes by [`pushes`].
@@ -32,6 +32,7 @@ mod pushes;
 mod resp;
 mod shared;
 mod sweep;
+mod syncs;
 mod tls;
 mod turn;
 mod value;

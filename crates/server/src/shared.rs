@@ -16,6 +16,7 @@ use crate::key_counts::KeyCounts;
 use crate::moment::Rollbacks;
 use crate::observe::{HotKeys, SlowLog};
 use crate::pushes::{Expiries, Hub, Seat};
+use crate::syncs::Syncs;
 use crate::tls::Tls;
 
 /// As many databases as `SELECT` knows.
@@ -142,6 +143,7 @@ pub(crate) struct Shared {
     pub(crate) key_counts: Arc<KeyCounts>,
     pub(crate) aggregates: Aggregates,
     pub(crate) jobs: Jobs,
+    pub(crate) syncs: Syncs,
     pub(crate) slow: SlowLog,
     pub(crate) hot: HotKeys,
     /// The last turn's commit has failed.
@@ -199,6 +201,7 @@ impl Shared {
             rollbacks: Rollbacks::default(),
             key_counts: Arc::default(),
             aggregates: Aggregates::default(),
+            syncs: Syncs::default(),
             jobs: Jobs::new(),
             slow,
             hot: HotKeys::default(),

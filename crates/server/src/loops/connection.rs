@@ -5,12 +5,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use forebay::Error;
+
 use super::stream::Stream;
 use crate::commands::Client;
 use crate::jobs::Slot;
 use crate::pushes::Seat;
 use crate::resp::{Limits, Reply, Requests, Spans, Wrong};
 use crate::shared::Shared;
+use crate::syncs::Synced;
 
 /// Of one that has not logged in: all that it can have us keep is less than 80 KiB.
 const UNKNOWN: Limits = Limits { arguments_max: 10, argument_bytes_max: 2 << 10 };
@@ -56,6 +59,8 @@ pub(super) struct Connection {
     pub(super) deadline: Option<Instant>,
     /// What it waits for before anything else of it is done.
     pub(super) job: Option<Arc<Slot>>,
+    /// Replies that wait for the disk.
+    pub(super) gate: Option<Gate>,
     /// It sends nothing more.
     pub(super) is_ending: bool,
     /// It has ended, or broken the protocol: what is to be sent is sent, and that is all.
@@ -68,6 +73,14 @@ pub(super) struct Connection {
     took_at: Option<u64>,
     /// When it came.
     since: u64,
+}
+
+/// Replies from here on wait for a sync.
+pub(super) struct Gate {
+    replies_from: usize,
+    /// They answer so many.
+    requests: usize,
+    synced: Arc<Synced>,
 }
 
 impl Connection {
@@ -88,6 +101,7 @@ impl Connection {
             is_woken: false,
             deadline: None,
             job: None,
+            gate: None,
             is_ending: false,
             is_over: false,
             served_in: 0,
@@ -99,7 +113,35 @@ impl Connection {
 
     /// Whether it is to be asked nothing before something else has happened.
     pub(super) fn waits(&self) -> bool {
-        self.job.is_some() || self.client.blocked.is_some()
+        self.job.is_some() || self.client.blocked.is_some() || self.gate.is_some()
+    }
+
+    /// Has its last replies, to so many requests, sent once a sync has succeeded.
+    pub(super) fn hold(&mut self, replies_from: usize, requests: usize, synced: Arc<Synced>) {
+        debug_assert!(self.gate.is_none() && replies_from <= self.reply.bytes.len());
+        self.gate = Some(Gate { replies_from, requests, synced });
+    }
+
+    /// Lets replies go that waited for a sync, if that is over. Says whether it is.
+    pub(super) fn release(&mut self) -> bool {
+        let Some(outcome) = self.gate.as_ref().and_then(|gate| gate.synced.outcome().cloned()) else {
+            return self.gate.is_none();
+        };
+        let gate = self.gate.take();
+        if let (Some(gate), Err(error)) = (gate, outcome) {
+            self.fail(gate.replies_from, gate.requests, &error);
+        }
+        true
+    }
+
+    /// Tells an error in place of its last replies, to so many requests, and ends: nobody knows what of them was kept, and
+    /// what `SELECT`, `MULTI` or `HELLO` have changed is not what its client was told.
+    pub(super) fn fail(&mut self, replies_from: usize, requests: usize, error: &Error) {
+        self.client.work = None;
+        self.job.take().iter().for_each(|job| job.leave());
+        self.reply.bytes.truncate(replies_from);
+        (0..requests).for_each(|_| self.reply.error(&format!("ERR {error}")));
+        self.is_over = true;
     }
 
     pub(super) fn limits(&self, shared: &Shared) -> Limits {
@@ -182,8 +224,9 @@ impl Connection {
 
     /// Sends what the socket takes. `false` once nobody is there.
     pub(super) fn send(&mut self, shared: &Shared) -> bool {
-        while self.sent < self.reply.bytes.len() && self.is_writable {
-            match self.stream.write(&self.reply.bytes[self.sent..]) {
+        let end = self.gate.as_ref().map_or(self.reply.bytes.len(), |gate| gate.replies_from);
+        while self.sent < end && self.is_writable {
+            match self.stream.write(&self.reply.bytes[self.sent..end]) {
                 Ok(0) => return false,
                 Ok(bytes) => {
                     self.sent += bytes;
@@ -203,6 +246,7 @@ impl Connection {
         }
         if self.sent > READ_BYTES_MAX {
             // One that always asks for more may never have got all.
+            self.gate.iter_mut().for_each(|gate| gate.replies_from -= self.sent);
             self.reply.bytes.drain(..std::mem::take(&mut self.sent));
         }
         if self.sent == self.reply.bytes.len() {
@@ -212,6 +256,8 @@ impl Connection {
             if self.reply.bytes.capacity() > KEPT_BYTES_MAX {
                 self.reply.bytes = Vec::new();
             }
+        } else if self.gate.as_ref().is_some_and(|gate| gate.replies_from == self.sent) {
+            self.took_at = self.took_at.filter(|_| self.stream.has_unsent());
         } else if self.took_at.is_none() {
             self.took_at = Some(shared.uptime_seconds());
         }

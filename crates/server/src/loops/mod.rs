@@ -122,6 +122,8 @@ impl Server {
     pub fn run(self) -> Result<()> {
         let stopper = self.stopper();
         let Self { shared, listeners, port, loops, .. } = self;
+        let syncer = crate::syncs::spawn(&shared)
+            .map_err(|error| Error::invalid(format!("cannot begin to answer: {error}")))?;
         let watched =
             port.map(|port| thread::Builder::new().name("forebay-metrics".into()).spawn(move || port.run()));
         let sweeper = crate::sweep::spawn(&shared);
@@ -148,6 +150,8 @@ impl Server {
             ended = ended.and(outcome);
         }
         shared.jobs.close();
+        shared.syncs.close();
+        drop(syncer.join());
         workers.into_iter().flatten().for_each(|worker| drop(worker.join()));
         // Without it nobody can look, and the server goes on.
         watched.into_iter().flatten().for_each(|watched| drop(watched.join()));
@@ -190,6 +194,8 @@ struct Loop {
     ready: Vec<usize>,
     /// Those that wait for a job.
     working: Vec<usize>,
+    /// Those that wait for the disk.
+    syncing: Vec<usize>,
     /// Until when connections wait that wait for something to take, with their numbers.
     deadlines: BTreeSet<(Instant, usize)>,
     /// How many turns there were.
@@ -233,6 +239,7 @@ impl Loop {
             free: Vec::new(),
             ready: Vec::new(),
             working: Vec::new(),
+            syncing: Vec::new(),
             deadlines: BTreeSet::new(),
             turns: 0,
             sampler: Sampler::new(shared.random(u64::MAX)),

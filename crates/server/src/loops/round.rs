@@ -1,10 +1,11 @@
 //! A round: what all ready sockets have is one turn.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use forebay::Error;
+use forebay::{Durability, Error};
 use smallvec::SmallVec;
 
 use super::Loop;
@@ -30,13 +31,21 @@ pub(super) struct Asked {
     replies_from: usize,
     /// So many were done.
     done: usize,
+    /// They have written what is to be on the disk.
+    is_durable: bool,
     /// What waited is to be done again, and nothing else.
     pub(super) is_again: bool,
 }
 
 impl Asked {
     pub(super) fn new(number: usize, connection: &Connection) -> Self {
-        Self { number, replies_from: connection.reply.bytes.len(), done: 0, is_again: false }
+        Self {
+            number,
+            replies_from: connection.reply.bytes.len(),
+            done: 0,
+            is_durable: false,
+            is_again: false,
+        }
     }
 }
 
@@ -58,7 +67,7 @@ impl Loop {
         let mut left = ROUND_BYTES_MAX;
         for &number in &ready {
             let Some(connection) = &mut self.connections[number] else { continue };
-            if connection.is_woken && !connection.is_over {
+            if connection.is_woken && !connection.is_over && connection.gate.is_none() {
                 asked.extend(plan_again(number, connection, &mut plan));
                 continue;
             }
@@ -136,7 +145,12 @@ impl Loop {
 
     /// Gives connections the replies that they have waited for.
     pub(super) fn collect(&mut self) {
-        let Self { connections, working, ready, .. } = self;
+        let Self { connections, working, syncing, ready, .. } = self;
+        syncing.retain(|&number| {
+            let is_over = connections[number].as_mut().is_none_or(Connection::release);
+            ready.extend(is_over.then_some(number));
+            !is_over
+        });
         working.retain(|&number| {
             let Some(connection) = &mut connections[number] else { return false };
             let Some(job) = &connection.job else { return false };
@@ -159,7 +173,7 @@ impl Loop {
         if !is_there || is_over && !connection.has_replies() {
             self.close(number);
         } else if !is_over
-            && (connection.is_woken || !connection.waits())
+            && (connection.is_woken && connection.gate.is_none() || !connection.waits())
             && !connection.is_behind()
             && (connection.is_readable
                 || connection.is_woken
@@ -173,7 +187,7 @@ impl Loop {
 
     /// Does what was asked, in one turn.
     fn answer(&mut self, asked: &mut [Asked], plan: &mut Plan) {
-        let shared = std::sync::Arc::clone(&self.shared);
+        let shared = Arc::clone(&self.shared);
         if asked.iter().all(|one| {
             !one.is_again
                 && self.connections[one.number].as_ref().is_none_or(|found| found.waiting.is_empty())
@@ -183,11 +197,13 @@ impl Loop {
         let mut turn = Turn::begin(&shared, plan);
         for one in asked.iter_mut() {
             if let Some(connection) = &mut self.connections[one.number] {
-                let begin = Instant::now();
+                let (begin, before) = (Instant::now(), turn.changes());
                 one.done = match one.is_again {
                     true => run_again(connection, &mut turn),
                     false => run(connection, &mut turn, &mut self.sampler),
                 };
+                let waits_for_disk = connection.client.durability == Durability::Disk;
+                one.is_durable = waits_for_disk && turn.changes() != before;
                 note(&shared, begin, connection, one.done);
                 connection.served_in = self.turns;
                 shared.commands.fetch_add(one.done as u64, Ordering::Relaxed);
@@ -200,16 +216,17 @@ impl Loop {
         if self.shared.is_failing.load(Ordering::Relaxed) != finished.is_err() {
             self.shared.is_failing.store(finished.is_err(), Ordering::Relaxed);
         }
-        // Nobody knows then what of it was kept, and what `SELECT`, `MULTI` or `HELLO` have changed of a connection is not
-        // what its client was told. So it is told the error, and is to connect anew.
-        if let Err(error) = finished {
-            for one in asked.iter().filter(|one| one.done > 0) {
-                if let Some(connection) = &mut self.connections[one.number] {
-                    connection.client.work = None;
-                    connection.reply.bytes.truncate(one.replies_from);
-                    (0..one.done).for_each(|_| connection.reply.error(&format!("ERR {error}")));
-                    connection.is_over = true;
+        let synced =
+            matches!(finished, Ok(true)).then(|| shared.syncs.submit(self.doors[self.number].bell().waker()));
+        for one in asked.iter().filter(|one| one.done > 0) {
+            let Some(connection) = &mut self.connections[one.number] else { continue };
+            match (&finished, &synced) {
+                (Err(error), _) => connection.fail(one.replies_from, one.done, error),
+                (_, Some(synced)) if one.is_durable => {
+                    connection.hold(one.replies_from, one.done, Arc::clone(synced));
+                    self.syncing.push(one.number);
                 }
+                _ => {}
             }
         }
     }

@@ -384,19 +384,16 @@ impl<'s> Turn<'s> {
         self.has_written = true;
     }
 
-    /// Commits what was written, and gives the locks back; then waits for the disk, if somebody asked for that. What was
-    /// published goes out behind it.
-    pub(crate) fn finish(mut self) -> Result<()> {
+    /// Commits what was written, and gives the locks back; what was published goes out behind it. Returns whether somebody
+    /// waits for the disk.
+    pub(crate) fn finish(mut self) -> Result<bool> {
         let committed = self.commit();
-        let Self { shared, locks, has_written, durability, woken, outgoing, .. } = self;
+        let Self { locks, has_written, durability, woken, outgoing, .. } = self;
         drop(locks);
         // Also of a commit that failed: who was to take something then is gone, and others wait behind it.
         woken.iter().for_each(Seat::ring);
         committed?;
-        if has_written && durability == Durability::Disk {
-            shared.database.sync()?;
-        }
         outgoing.send();
-        Ok(())
+        Ok(has_written && durability == Durability::Disk)
     }
 }

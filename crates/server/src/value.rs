@@ -9,15 +9,24 @@ pub(crate) enum Type {
     Set,
     SortedSet,
     List,
+    /// Sketches, which stand in the value as texts do.
+    HyperLogLog,
+    CountMin,
+    Bloom,
+    TopK,
 }
 
 /// Each with the byte that stands for it, and the name that clients know.
-const ALL: [(Type, u8, &str); 5] = [
+const ALL: [(Type, u8, &str); 9] = [
     (Type::String, b's', "string"),
     (Type::Hash, b'h', "hash"),
     (Type::Set, b'm', "set"),
     (Type::SortedSet, b'z', "zset"),
     (Type::List, b'l', "list"),
+    (Type::HyperLogLog, b'p', "hyperloglog"),
+    (Type::CountMin, b'c', "CMSk-TYPE"),
+    (Type::Bloom, b'b', "MBbloom--"),
+    (Type::TopK, b't', "TopK-TYPE"),
 ];
 
 impl Type {
@@ -38,9 +47,14 @@ impl Type {
 
 /// Puts the mark of a text before it.
 pub(crate) fn string(text: &[u8]) -> Vec<u8> {
-    let mut stored = Vec::with_capacity(1 + text.len());
-    stored.push(Type::String.mark());
-    stored.extend_from_slice(text);
+    marked(Type::String, text)
+}
+
+/// Puts the mark of a type before what stands in the value itself.
+pub(crate) fn marked(kind: Type, bytes: &[u8]) -> Vec<u8> {
+    let mut stored = Vec::with_capacity(1 + bytes.len());
+    stored.push(kind.mark());
+    stored.extend_from_slice(bytes);
     stored
 }
 
@@ -56,6 +70,8 @@ pub(crate) struct Header {
     pub(crate) first: i64,
 }
 
+/// Whose elements stand in a table of their own.
+const CONTAINERS: [Type; 4] = [Type::Hash, Type::Set, Type::SortedSet, Type::List];
 /// Mark, number, count and first place.
 const HEADER_BYTES: usize = 1 + 8 + 8 + 8;
 
@@ -71,7 +87,7 @@ impl Header {
 
     /// Of what is stored; `None` where that is no container.
     pub(crate) fn of(stored: &[u8]) -> Option<Self> {
-        let kind = Type::of(stored).filter(|kind| *kind != Type::String)?;
+        let kind = Type::of(stored).filter(|kind| CONTAINERS.contains(kind))?;
         let numbers: &[u8; HEADER_BYTES - 1] = stored[1..].try_into().ok()?;
         let [id, count, first] = [0, 8, 16].map(|at| {
             let mut bytes = [0; 8];
@@ -96,6 +112,7 @@ mod tests {
         assert_eq!(Header::of(&header.encode()), Some(header));
         assert_eq!(Header::of(&header.encode()[..24]), None);
         assert_eq!(Header::of(&string(b"text")), None);
+        assert_eq!(Header::of(&marked(Type::TopK, &[0; 24])), None);
         assert_eq!(Type::of(b"?"), None);
     }
 }

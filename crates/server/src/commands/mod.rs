@@ -17,6 +17,7 @@ mod numbers;
 mod pubsub;
 mod server;
 mod sets;
+mod sketches;
 mod slowlog;
 mod sorted_sets;
 mod strings;
@@ -61,6 +62,7 @@ const ALL: &[&[Command]] = &[
     crate::loops::tests::COMMANDS,
     pubsub::COMMANDS,
     blocking::COMMANDS,
+    sketches::COMMANDS,
 ];
 
 static BY_NAME: LazyLock<HashMap<&[u8], &Command>> =

@@ -1,10 +1,11 @@
 //! All counters and gauges, as they are when somebody looks.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use forebay::Stats;
+use forebay::{Stats, TableStats};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, prometheus_text};
 use prometheus_client::metrics::MetricType;
@@ -175,15 +176,20 @@ fn family<'l>(
 ) -> fmt::Result {
     let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
     for (of, value) in values {
-        let labels = [(label, plain(of))];
+        let labels = [(label, of)];
         ConstGauge::new(value).encode(family.encode_family(&labels)?)?;
     }
     Ok(())
 }
 
-/// A name that needs no escapes.
-fn plain(name: &str) -> String {
-    name.chars().map(|char| if char.is_control() || "\"\\".contains(char) { '_' } else { char }).collect()
+/// A number of each table; the tables of all windows of an aggregator are one.
+fn by_table(stats: &Stats, number: impl Fn(&TableStats) -> f64) -> BTreeMap<&str, f64> {
+    let mut all = BTreeMap::new();
+    for table in &stats.tables {
+        let name = table.name.split_once('@').map_or(&table.name[..], |(name, _)| name);
+        *all.entry(name).or_default() += number(table);
+    }
+    all
 }
 
 impl Collector for Now {
@@ -197,7 +203,7 @@ impl Collector for Now {
             let gauge = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
             ConstGauge::new(value).encode(gauge)?;
         }
-        let of = |values: &std::collections::BTreeMap<String, u64>| -> Vec<(String, f64)> {
+        let of = |values: &BTreeMap<String, u64>| -> Vec<(String, f64)> {
             values.iter().map(|(name, value)| (name.clone(), *value as f64)).collect()
         };
         for (name, help, values) in [
@@ -222,12 +228,10 @@ impl Collector for Now {
                 [("0.5", latency.p50), ("0.99", latency.p99), ("0.999", latency.p999), ("1", latency.max)];
             family(&mut encoder, (name, help, "quantile"), values.into_iter())?;
         }
-        let disk = stats.tables.iter().map(|table| (&table.name[..], table.space.disk_bytes as f64));
+        let disk = by_table(&stats, |table| table.space.disk_bytes as f64).into_iter();
         family(&mut encoder, ("table_disk_bytes", "Bytes of a table's files", "table"), disk)?;
-        let records = stats.tables.iter().map(|table| {
-            let records = table.levels.iter().map(|level| level.records).sum::<u64>();
-            (&table.name[..], records as f64)
-        });
+        let records_of = |table: &TableStats| table.levels.iter().map(|level| level.records).sum::<u64>();
+        let records = by_table(&stats, |table| records_of(table) as f64).into_iter();
         family(
             &mut encoder,
             ("table_records", "Records of a table's lists, every version counted", "table"),

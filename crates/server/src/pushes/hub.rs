@@ -18,7 +18,7 @@ const NAMES_BYTES_MAX: usize = 4 << 20;
 /// What a name takes besides its bytes, here and at its connection.
 const NAME_BYTES: usize = 200;
 /// All patterns together: each is held against each name that somebody publishes to.
-const PATTERNS_BYTES_MAX: usize = 256 << 10;
+const PATTERNS_BYTES_MAX: usize = 64 << 10;
 /// So many steps of patterns are as much work as a byte of an answer.
 const STEPS_OF_A_BYTE: usize = 16;
 

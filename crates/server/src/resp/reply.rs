@@ -44,6 +44,14 @@ impl Reply {
         self.line(b':', number);
     }
 
+    /// Yes or no.
+    pub(crate) fn truth(&mut self, is_so: bool) {
+        match self.version {
+            3 => self.line(b'#', if is_so { 't' } else { 'f' }),
+            _ => self.int(i64::from(is_so)),
+        }
+    }
+
     pub(crate) fn bulk(&mut self, bytes: &[u8]) {
         self.line(b'$', bytes.len());
         if bytes.len() > LONG_BYTES_MIN {

@@ -8,7 +8,8 @@ from typing import Any
 KEYS = [b"a", b"b", b"c", b"key:1", b"key:2", b"", b"h:1", b"s:1", b"z:1", b"l:1"]
 VALUES = [b"", b"0", b"1", b"-5", b"17", b"3.5", b"text", b"9223372036854775807", b"\x00\xff\r\n", b"x" * 100]
 NUMBERS = [b"0", b"1", b"-1", b"3", b"-7", b"100", b"9223372036854775807", b"nothing"]
-TIMES = [b"100", b"1000", b"0", b"-1", b"x", b"9223372036854775807"]
+# None ends while a round runs, in which commands wait.
+TIMES = [b"100000", b"1000000", b"0", b"-1", b"x", b"9223372036854775807"]
 
 
 FIELDS = [b"f", b"g", b"field:1", b"field:2", b"", b"\x00\xff", b"1", b"2", b"m" * 70]

@@ -8,6 +8,40 @@ import threading
 import redis
 
 
+def what_is_pushed(client: redis.Redis, port: int, protocol: int) -> None:
+    """Channels, events of keys, and a queue of which another one takes."""
+    client.config_set("notify-keyspace-events", "E$")
+    with client.pubsub() as listener:
+        listener.subscribe("news")
+        listener.psubscribe("__keyevent@0__:*")
+        assert [listener.get_message(timeout=5)["data"] for _ in range(2)] == [1, 2]
+        assert client.publish("news", "hello") == 1 and client.set("told", 1)
+        heard = [listener.get_message(timeout=5) for _ in range(2)]
+        assert [(one["type"], one["data"]) for one in heard] == [("message", "hello"), ("pmessage", "told")]
+    client.config_set("notify-keyspace-events", "")
+    taken: list[list[str]] = []
+
+    def take() -> None:
+        with redis.Redis(port=port, protocol=protocol, decode_responses=True) as taker:
+            taken.extend(list(taker.blpop(["empty", "queue"], timeout=20)) for _ in range(50))
+
+    taker = threading.Thread(target=take)
+    taker.start()
+    for number in range(50):
+        client.rpush("queue", number)
+    taker.join()
+    assert taken == [["queue", str(number)] for number in range(50)]
+    assert client.blpop("queue", timeout=0.01) is None and client.delete("told") == 1
+
+
+def sketches(client: redis.Redis) -> None:
+    assert client.pfadd("distinct", *range(1000)) == 1 and abs(client.pfcount("distinct") - 1000) < 50
+    assert client.bf().add("seen", "a") and client.bf().exists("seen", "a") and not client.bf().exists("seen", "b")
+    assert client.cms().initbydim("counts", 100, 5) and client.cms().incrby("counts", ["a", "b"], [3, 4]) == [3, 4]
+    assert client.topk().reserve("best", 2, 8, 7, 0.9) and client.topk().add("best", "a", "b", "b") == [None] * 3
+    assert client.topk().list("best") == ["b", "a"] and client.delete("distinct", "seen", "counts", "best") == 4
+
+
 def main() -> None:
     port = int(sys.argv[1])
     for protocol in (2, 3):
@@ -42,6 +76,8 @@ def main() -> None:
             assert client.rpush("list", "a", "b", "c") == 3 and client.lrange("list", 0, -1) == ["a", "b", "c"]
             assert client.lpop("list", 2) == ["a", "b"] and client.delete("hash", "set", "scores", "list") == 4
             assert client.info()["redis_version"].startswith("7.") and client.dbsize() == 1006
+            what_is_pushed(client, port, protocol)
+            sketches(client)
             client.flushdb()
             assert client.dbsize() == 0
     print("redis-py", redis.__version__, "finds what it expects")

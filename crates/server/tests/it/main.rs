@@ -21,4 +21,5 @@ mod observe;
 mod protocol;
 mod pubsub;
 mod redis_rs;
+mod sketches;
 mod tls;

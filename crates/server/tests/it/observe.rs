@@ -167,3 +167,19 @@ fn hot_keys_are_told_to_those_who_may_read_them() {
         assert!(is_open || !all.contains("warm"), "{all}");
     }
 }
+
+/// Names that differ in what has to be escaped were one, which Prometheus refuses; and each window was a table to it.
+#[test]
+fn tables_are_told_apart_and_windows_are_not() {
+    let database = Running::open(&Running::files());
+    ["a\"b", "a_b"].iter().for_each(|name| drop(database.table(name).open().expect("it is made")));
+    let server = Running::of(database, Config { metrics: Some(ANYWHERE), ..Config::default() });
+    let client = &mut server.client();
+    assert_eq!(client.ask("AGG.CREATE w WINDOW t 1s FUNCTIONS n=count"), Got::ok());
+    assert_eq!(client.ask("AGG.ADD w 1000 2000 3000"), Got::Int(3));
+    let metrics = got(&server, "/metrics");
+    let told = metrics.lines().filter(|line| line.starts_with("forebay_table_records{"));
+    let names: Vec<&str> =
+        told.filter_map(|line| Some(line.split_once('=')?.1.rsplit_once('}')?.0)).collect();
+    assert_eq!(names, ["\"a\\\"b\"", "\"a_b\"", "\"w\"", "\"w.schema\""]);
+}

@@ -1,0 +1,78 @@
+//! How many distinct elements, by HyperLogLog: the state is that of the function `approx_distinct`, so other libraries read
+//! it. With 2^14 registers the standard error is 0.81 %, as in Redis.
+
+use forebay_aggregate::Aggregate;
+use forebay_aggregate::functions::ApproxDistinct;
+
+use super::super::{Answer, Call, Refusal};
+use crate::value::Type;
+
+const LG_K: u8 = 14;
+
+/// Adds to a state, which is empty of nothing, the states of others.
+fn merged(function: &ApproxDistinct, states: &[Vec<u8>]) -> Vec<u8> {
+    let there: Vec<&[u8]> = states.iter().map(Vec::as_slice).filter(|state| !state.is_empty()).collect();
+    let mut merged = Vec::new();
+    if !there.is_empty() {
+        function.merge(&there, &mut merged);
+    }
+    merged
+}
+
+/// The states of keys that are there.
+fn states(call: &mut Call<'_, '_>, keys: &[&[u8]]) -> Result<Vec<Vec<u8>>, Refusal> {
+    let mut states = Vec::new();
+    let mut budget = call.budget();
+    for key in keys {
+        if let Some(state) = call.sketch(key, Type::HyperLogLog)? {
+            let state = state.to_vec();
+            budget.take(state.len())?;
+            states.push(state);
+        }
+    }
+    Ok(states)
+}
+
+/// Elements that are merged at a time: states of one take little.
+const ELEMENTS_AT_A_TIME: usize = 256;
+
+pub(super) fn add(call: &mut Call<'_, '_>) -> Answer {
+    let function = ApproxDistinct::new(LG_K)?;
+    let (key, items) = (call.arguments[1], &call.arguments[2..]);
+    super::check_count(items)?;
+    let before = call.sketch(key, Type::HyperLogLog)?.map(<[u8]>::to_vec);
+    let mut after = before.clone().unwrap_or_default();
+    for some in items.chunks(ELEMENTS_AT_A_TIME) {
+        let mut states = vec![after];
+        for item in some {
+            let mut state = Vec::new();
+            function.lift(item, &mut state)?;
+            states.push(state);
+        }
+        after = merged(&function, &states);
+    }
+    let is_changed = before.as_ref() != Some(&after);
+    if is_changed {
+        call.put_sketch(key, Type::HyperLogLog, &after)?;
+    }
+    call.reply.int(i64::from(is_changed));
+    Ok(())
+}
+
+pub(super) fn count(call: &mut Call<'_, '_>) -> Answer {
+    let function = ApproxDistinct::new(LG_K)?;
+    let keys = &call.arguments[1..];
+    let state = merged(&function, &states(call, keys)?);
+    let count = if state.is_empty() { 0.0 } else { function.finish(&state)? };
+    call.reply.int(count.round() as i64);
+    Ok(())
+}
+
+pub(super) fn merge(call: &mut Call<'_, '_>) -> Answer {
+    let function = ApproxDistinct::new(LG_K)?;
+    let keys = &call.arguments[1..];
+    let state = merged(&function, &states(call, keys)?);
+    call.put_sketch(call.arguments[1], Type::HyperLogLog, &state)?;
+    call.reply.ok();
+    Ok(())
+}

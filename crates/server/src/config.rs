@@ -24,6 +24,10 @@ pub struct Config {
     pub listen: SocketAddr,
     /// Where it listens for TLS besides.
     pub tls_listen: Option<SocketAddr>,
+    /// A socket in the file system, where it listens besides.
+    pub unix: Option<PathBuf>,
+    /// Who may use that: the file's rights.
+    pub unix_mode: u32,
     /// Certificates.
     pub tls: Option<TlsFiles>,
     /// Threads that have connections.
@@ -57,6 +61,8 @@ impl Default for Config {
         Self {
             listen: SocketAddr::from(([127, 0, 0, 1], 6379)),
             tls_listen: None,
+            unix: None,
+            unix_mode: 0o700,
             tls: None,
             loops: 1,
             durability: Durability::Os,

@@ -31,6 +31,12 @@ pub(crate) struct ServeArgs {
     /// Where to listen; beyond this machine only with a password, or certificates of clients
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:6379")]
     listen: SocketAddr,
+    /// Listen at a socket in the file system, too; a file that is left of a server that has gone is replaced
+    #[arg(long, value_name = "PATH")]
+    unix: Option<PathBuf>,
+    /// Who may use that socket, in octal digits as chmod takes them
+    #[arg(long, value_name = "MODE", default_value = "700", value_parser = mode, requires = "unix")]
+    unix_mode: u32,
     #[command(flatten)]
     tls: TlsArgs,
     /// The file whose first line is the password that AUTH asks for
@@ -72,6 +78,11 @@ pub(crate) struct ServeArgs {
     pub(crate) writing: Writing,
 }
 
+fn mode(text: &str) -> Result<u32, String> {
+    let mode = u32::from_str_radix(text, 8).ok().filter(|mode| *mode <= 0o777);
+    mode.ok_or_else(|| format!("`{text}` are no rights of a file; give three octal digits, such as 770"))
+}
+
 /// Certificates, and where they are asked for.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "TLS")]
@@ -111,6 +122,8 @@ pub(crate) fn run(args: &ServeArgs, common: &Common) -> Result<(), Failure> {
         listen: args.listen,
         tls_listen: args.tls.tls_listen,
         tls: args.tls.files(),
+        unix: args.unix.clone(),
+        unix_mode: args.unix_mode,
         loops: args.loops,
         durability: args.durability,
         password,

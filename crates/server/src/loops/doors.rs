@@ -5,17 +5,16 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use forebay_env::sync::Mutex;
-use mio::net::TcpStream;
 use mio::{Interest, Poll, Token, Waker};
 
 use super::connection::Connection;
-use super::listeners::Polled;
+use super::socket::Socket;
 use super::stream::Stream;
 use super::{FIRST, Loop, WAKER};
 use crate::pushes::{Bell, Seat};
 
 /// A socket, and whether it is to be encrypted.
-type Arrived = (TcpStream, bool);
+type Arrived = (Socket, bool);
 
 /// Where a loop is woken, and handed connections.
 pub(super) struct Door {
@@ -47,10 +46,9 @@ impl Loop {
     /// Lets in all connections that wait.
     pub(super) fn accept(&mut self, listener: usize) {
         loop {
-            let Some(Polled { socket, is_encrypted }) = self.listeners.get(listener) else { return };
-            let is_encrypted = *is_encrypted;
-            match socket.accept() {
-                Ok((socket, _)) => self.deal((socket, is_encrypted)),
+            let Some(found) = self.listeners.get(listener) else { return };
+            match found.accept() {
+                Ok(arrived) => self.deal(arrived),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
                 // Of one that has gone already: the next may wait behind it.
                 Err(error)
@@ -95,7 +93,7 @@ impl Loop {
             self.connections.len() - 1
         });
         let interests = Interest::READABLE | Interest::WRITABLE;
-        let _ = socket.set_nodelay(true);
+        socket.send_at_once();
         let registered = self.poll.registry().register(&mut socket, Token(number + FIRST), interests);
         let tls = self.shared.tls.as_deref().filter(|_| is_encrypted);
         match registered.and_then(|()| Stream::new(socket, tls)) {

@@ -1,19 +1,33 @@
 //! Where a server listens, and whom it may listen to.
 
-use std::io;
+use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpListener};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
 
 use forebay::{Error, Result};
 
+use super::socket::Socket;
 use crate::config::Config;
 
 /// The most that a server has.
-pub(super) const LISTENERS_MAX: usize = 2;
+pub(super) const LISTENERS_MAX: usize = 3;
 
 /// One place.
-pub(super) struct Listener {
-    pub(super) socket: TcpListener,
-    pub(super) is_encrypted: bool,
+pub(super) enum Listener {
+    /// An address; whether what comes there is encrypted.
+    Net(TcpListener, bool),
+    /// A file.
+    File(UnixListener, PathBuf),
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        if let Self::File(_, path) = self {
+            let _ = std::fs::remove_file(path);
+        }
+    }
 }
 
 impl Listener {
@@ -24,7 +38,12 @@ impl Listener {
         }
         let first = Self::open(config, config.listen, config.tls.is_some() && config.tls_listen.is_none())?;
         let second = config.tls_listen.map(|address| Self::open(config, address, true)).transpose()?;
-        Ok(std::iter::once(first).chain(second).collect())
+        let file = config.unix.as_ref().map(|path| {
+            let told =
+                |error: io::Error| Error::invalid(format!("cannot listen at {}: {error}", path.display()));
+            open_file(path, config.unix_mode).map_err(told)
+        });
+        Ok(std::iter::once(first).chain(second).chain(file.transpose()?).collect())
     }
 
     fn open(config: &Config, address: SocketAddr, is_encrypted: bool) -> Result<Self> {
@@ -39,19 +58,80 @@ impl Listener {
         let told = |error: io::Error| Error::invalid(format!("cannot listen at {address}: {error}"));
         let socket = TcpListener::bind(address).map_err(told)?;
         socket.set_nonblocking(true).map_err(told)?;
-        Ok(Self { socket, is_encrypted })
+        Ok(Self::Net(socket, is_encrypted))
+    }
+
+    /// Its address, and whether what comes there is encrypted.
+    pub(super) fn address(&self) -> Option<(SocketAddr, bool)> {
+        match self {
+            Self::Net(socket, is_encrypted) => Some((socket.local_addr().ok()?, *is_encrypted)),
+            Self::File(..) => None,
+        }
     }
 }
 
+/// A socket at a path, in the place of one that nobody answers at. It is made where nobody else can come until it has its
+/// rights.
+fn open_file(path: &Path, mode: u32) -> io::Result<Listener> {
+    match std::fs::symlink_metadata(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+        Ok(found) if !found.file_type().is_socket() => {
+            return Err(io::Error::other(
+                "something that is no socket is there; give another path, or remove it",
+            ));
+        }
+        Ok(_) => match UnixStream::connect(path) {
+            Err(error) if error.kind() == ErrorKind::ConnectionRefused => {}
+            Err(error) => return Err(error),
+            Ok(_) => return Err(io::Error::other("another server answers there")),
+        },
+    }
+    let parent = path.parent().unwrap_or(Path::new(""));
+    let folder = parent.join(format!(".{}", std::process::id()));
+    std::fs::DirBuilder::new().mode(0o700).create(&folder)?;
+    let made = folder.join("s");
+    let bound = UnixListener::bind(&made).and_then(|socket| {
+        socket.set_nonblocking(true)?;
+        std::fs::set_permissions(&made, std::fs::Permissions::from_mode(mode))?;
+        std::fs::rename(&made, path)?;
+        Ok(Listener::File(socket, path.into()))
+    });
+    if bound.is_err() {
+        let _ = std::fs::remove_file(&made);
+    }
+    let _ = std::fs::remove_dir(&folder);
+    bound
+}
+
 /// The same in the events of a loop.
-pub(super) struct Polled {
-    pub(super) socket: mio::net::TcpListener,
-    pub(super) is_encrypted: bool,
+pub(super) enum Polled {
+    Net(mio::net::TcpListener, bool),
+    File(mio::net::UnixListener),
 }
 
 impl Polled {
     pub(super) fn new(listener: &Listener) -> io::Result<Self> {
-        let socket = mio::net::TcpListener::from_std(listener.socket.try_clone()?);
-        Ok(Self { socket, is_encrypted: listener.is_encrypted })
+        Ok(match listener {
+            Listener::Net(socket, is_encrypted) => {
+                Self::Net(mio::net::TcpListener::from_std(socket.try_clone()?), *is_encrypted)
+            }
+            Listener::File(socket, _) => Self::File(mio::net::UnixListener::from_std(socket.try_clone()?)),
+        })
+    }
+
+    pub(super) fn source(&mut self) -> &mut dyn mio::event::Source {
+        match self {
+            Self::Net(socket, _) => socket,
+            Self::File(socket) => socket,
+        }
+    }
+
+    /// The next one, and whether it is to be encrypted.
+    pub(super) fn accept(&self) -> io::Result<(Socket, bool)> {
+        match self {
+            Self::Net(socket, is_encrypted) => Ok((Socket::Net(socket.accept()?.0), *is_encrypted)),
+            Self::File(socket) => Ok((Socket::File(socket.accept()?.0), false)),
+        }
     }
 }

@@ -5,6 +5,7 @@ mod doors;
 mod listeners;
 mod round;
 mod rows;
+mod socket;
 mod stream;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -90,12 +91,12 @@ impl Server {
 
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
-        self.listeners[0].socket.local_addr().unwrap_or(self.shared.config.listen)
+        self.listeners[0].address().map_or(self.shared.config.listen, |(address, _)| address)
     }
 
     /// Where it listens for TLS besides.
     pub fn tls_address(&self) -> Option<SocketAddr> {
-        self.listeners.get(1)?.socket.local_addr().ok()
+        self.listeners.get(1)?.address().map(|(address, _)| address)
     }
 
     /// Its certificates, which can be read again.
@@ -225,7 +226,7 @@ impl Loop {
     ) -> io::Result<Self> {
         let mut listeners = listeners.iter().map(Polled::new).collect::<io::Result<Vec<_>>>()?;
         for (number, listener) in listeners.iter_mut().enumerate() {
-            poll.registry().register(&mut listener.socket, Token(LISTENER + number), Interest::READABLE)?;
+            poll.registry().register(listener.source(), Token(LISTENER + number), Interest::READABLE)?;
         }
         Ok(Self {
             shared: Arc::clone(shared),

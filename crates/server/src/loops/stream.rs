@@ -6,9 +6,9 @@
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::Shutdown;
 
-use mio::net::TcpStream;
 use rustls::ServerConnection;
 
+use super::socket::Socket;
 use crate::tls::{Tls, UNSENT_BYTES_MAX};
 
 /// Until the handshake is done a client may send so much.
@@ -20,7 +20,7 @@ const IDLE_BYTES_MAX: usize = 128 << 10;
 
 /// See the module.
 pub(super) struct Stream {
-    pub(super) socket: TcpStream,
+    pub(super) socket: Socket,
     tls: Option<Box<ServerConnection>>,
     /// What has come of the handshake.
     handshake_bytes: usize,
@@ -31,7 +31,7 @@ fn wrong(text: impl Into<String>) -> io::Error {
 }
 
 impl Stream {
-    pub(super) fn new(socket: TcpStream, tls: Option<&Tls>) -> io::Result<Self> {
+    pub(super) fn new(socket: Socket, tls: Option<&Tls>) -> io::Result<Self> {
         let tls = tls.map(Tls::connection).transpose().map_err(|error| wrong(error.to_string()))?;
         Ok(Self { socket, tls: tls.map(Box::new), handshake_bytes: 0 })
     }

@@ -45,8 +45,15 @@ def encoded(*words):
 
 
 class Connection:
+    """To a port of this machine, or to a socket's path."""
+
     def __init__(self, port, password=None, seconds=60):
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=seconds)
+        if isinstance(port, str):
+            self.socket = socket.socket(socket.AF_UNIX)
+            self.socket.settimeout(seconds)
+            self.socket.connect(port)
+        else:
+            self.socket = socket.create_connection(("127.0.0.1", port), timeout=seconds)
         self.file = self.socket.makefile("rb")
         if password:
             assert self.ask("AUTH", password) == b"OK"

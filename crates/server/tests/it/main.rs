@@ -23,3 +23,4 @@ mod pubsub;
 mod redis_rs;
 mod sketches;
 mod tls;
+mod unix;

@@ -34,8 +34,10 @@ pub struct Config {
     pub loops: usize,
     /// What a reply says to have survived, for connections that do not ask for more by `FB.DURABILITY`.
     pub durability: Durability,
-    /// What `AUTH` asks for; none where empty.
+    /// A password of the user `default`; where nobody gives it one, none is asked for.
     pub password: Option<String>,
+    /// The file of users; without there is one, who may do all.
+    pub acl_file: Option<PathBuf>,
     /// The most connections at a time.
     pub connections_max: usize,
     /// What all connections may keep of requests and replies together, in bytes.
@@ -67,6 +69,7 @@ impl Default for Config {
             loops: 1,
             durability: Durability::Os,
             password: None,
+            acl_file: None,
             connections_max: 10_000,
             buffers_bytes_max: 256 << 20,
             argument_bytes_max: 64 << 20,

@@ -19,6 +19,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "a server: sockets, threads and timers are the machine's own")]
 
+mod acl;
 mod commands;
 mod config;
 mod elements;
@@ -28,6 +29,7 @@ mod key_counts;
 mod loops;
 mod moment;
 mod observe;
+pub mod parsers;
 mod pushes;
 mod resp;
 mod shared;

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use forebay::{Database, Error, Layout, OrderedTable, PrefixFilter, Result, Table};
 use forebay_env::sync::{Mutex, MutexGuard, RwLock};
 
+use crate::acl::Acl;
 use crate::commands::{Aggregates, Events};
 use crate::config::Config;
 use crate::elements::{self, DROPPED};
@@ -125,6 +126,7 @@ impl Stripe {
 pub(crate) struct Shared {
     pub(crate) database: Arc<Database>,
     pub(crate) config: Config,
+    pub(crate) acl: Acl,
     pub(crate) tls: Option<Arc<Tls>>,
     /// Of each database; made when it is first used.
     tables: RwLock<[Option<Table>; DATABASES]>,
@@ -190,6 +192,7 @@ impl Shared {
         let shared = Self {
             database: Arc::new(database),
             tls: config.tls.as_ref().map(Tls::new).transpose()?.map(Arc::new),
+            acl: Acl::new(&config)?,
             config,
             tables: RwLock::default(),
             elements: RwLock::default(),

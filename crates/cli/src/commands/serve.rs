@@ -28,7 +28,7 @@ use crate::failure::Failure;
 pub(crate) struct ServeArgs {
     /// The directory of the database; made where it is missing
     db: PathBuf,
-    /// Where to listen; beyond this machine only with a password, or certificates of clients
+    /// Where to listen; beyond this machine only with a password, users, or certificates of clients
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:6379")]
     listen: SocketAddr,
     /// Listen at a socket in the file system, too; a file that is left of a server that has gone is replaced
@@ -39,9 +39,12 @@ pub(crate) struct ServeArgs {
     unix_mode: u32,
     #[command(flatten)]
     tls: TlsArgs,
-    /// The file whose first line is the password that AUTH asks for
+    /// The file whose first line is the password of the user `default`, whom AUTH asks for it
     #[arg(long, value_name = "FILE")]
     password_file: Option<PathBuf>,
+    /// The file of users and their rights, as Redis has it; ACL SAVE writes it
+    #[arg(long, value_name = "FILE")]
+    acl_file: Option<PathBuf>,
     /// Threads that answer
     #[arg(long, value_name = "N", default_value_t = 1)]
     loops: usize,
@@ -127,6 +130,7 @@ pub(crate) fn run(args: &ServeArgs, common: &Common) -> Result<(), Failure> {
         loops: args.loops,
         durability: args.durability,
         password,
+        acl_file: args.acl_file.clone(),
         connections_max: args.connections_max,
         metrics: args.metrics,
         watchers: if args.metrics_for_anyone { Watchers::Anyone } else { Watchers::ThisMachine },

@@ -13,6 +13,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::{
+    acl,
     Answer, COUNTED_BEHIND_ONE, Call, Client, Command, NOT_AN_INTEGER, Refusal, Use, containers, find, lists,
     run_command, sorted_sets,
 };
@@ -79,10 +80,10 @@ pub(crate) fn time_out(reply: &mut Reply) {
     reply.null_array();
 }
 
-/// Does a command again that waits, in a turn that has its keys.
+/// Does a command again that waits, in a turn that has its keys. Its user may have other rights by now.
 pub(crate) fn run_again(call: &mut Call<'_, '_>) {
     let Some(command) = find(call.arguments[0]) else { return };
-    if let Err(Refusal(text, _)) = run_command(command, call) {
+    if let Err(Refusal(text, _)) = acl::checked(call, command).and_then(|()| run_command(command, call)) {
         stop(call);
         call.reply.error(&text);
     }

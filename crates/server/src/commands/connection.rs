@@ -1,7 +1,6 @@
 //! What concerns a connection alone.
 
 use forebay::Durability;
-use sha2::{Digest, Sha256};
 
 use super::{
     Answer, Call, Command, NOT_AN_INTEGER, Refusal, SYNTAX, Use, integer, is, pubsub, shown, transactions,
@@ -55,10 +54,7 @@ fn quit(call: &mut Call<'_, '_>) -> Answer {
 fn reset(call: &mut Call<'_, '_>) -> Answer {
     transactions::reset(call);
     pubsub::reset(call);
-    let config = &call.turn.shared.config;
-    let client = &mut *call.client;
-    (client.database, client.durability) = (0, config.durability);
-    (client.is_known, client.name) = (config.password.is_none(), Vec::new());
+    call.client.reset(call.turn.shared);
     call.reply.version = 2;
     call.reply.simple("RESET");
     Ok(())
@@ -72,33 +68,24 @@ fn select(call: &mut Call<'_, '_>) -> Answer {
     Ok(())
 }
 
-/// Whether these are the password's bytes; how long that takes tells nothing of it.
-fn is_password(asked: &[u8], password: &str) -> bool {
-    let [asked, kept] = [asked, password.as_bytes()].map(Sha256::digest);
-    asked.iter().zip(kept.iter()).fold(0, |differs, (asked, kept)| differs | (asked ^ kept)) == 0
-}
-
-fn log_in(call: &mut Call<'_, '_>, user: &[u8], password: &[u8]) -> Answer {
-    match &call.turn.shared.config.password {
-        Some(kept) if user == b"default" && is_password(password, kept) => {
-            call.client.is_known = true;
-            Ok(())
-        }
-        Some(_) => Err("WRONGPASS invalid username-password pair or user is disabled.".into()),
-        None if user == b"default" => Ok(()),
-        None => Err("WRONGPASS invalid username-password pair or user is disabled.".into()),
+/// Makes the connection one of a user, by the command of this name.
+fn log_in(call: &mut Call<'_, '_>, command: &str, name: &[u8], password: &[u8]) -> Answer {
+    if call.client.log_in(call.turn.shared, name, password) {
+        return Ok(());
     }
+    super::acl::note(call, "auth", command.as_bytes().to_vec(), name.to_vec());
+    Err("WRONGPASS invalid username-password pair or user is disabled.".into())
 }
 
 fn auth(call: &mut Call<'_, '_>) -> Answer {
     match call.arguments {
-        [_, _] if call.turn.shared.config.password.is_none() => {
+        [_, _] if call.turn.shared.acl.default_user().has_nopass => {
             let text = "ERR AUTH <password> called without any password configured for the default user. Are you sure \
                         your configuration is correct?";
             return Err(text.into());
         }
-        [_, password] => log_in(call, b"default", password)?,
-        [_, user, password] => log_in(call, user, password)?,
+        [_, password] => log_in(call, "AUTH", b"default", password)?,
+        [_, user, password] => log_in(call, "AUTH", user, password)?,
         _ => return Err(SYNTAX.into()),
     }
     call.reply.ok();
@@ -122,7 +109,7 @@ fn hello(call: &mut Call<'_, '_>) -> Answer {
         rest = match rest {
             [] => break,
             [word, user, password, behind @ ..] if is(word, "AUTH") => {
-                log_in(call, user, password)?;
+                log_in(call, "HELLO", user, password)?;
                 behind
             }
             [word, asked, behind @ ..] if is(word, "SETNAME") => {
@@ -188,9 +175,7 @@ fn client(call: &mut Call<'_, '_>) -> Answer {
         [word] if is(word, "ID") => call.reply.int(call.client.id as i64),
         [word] if is(word, "INFO") => {
             let Call { client, reply, .. } = call;
-            let name = String::from_utf8_lossy(&client.name);
-            let text =
-                format!("id={} name={name} db={} resp={}\n", client.id, client.database, reply.version);
+            let text = format!("{} resp={}\n", client.shown(), reply.version);
             reply.verbatim(&text);
         }
         [word, field, _] if is(word, "SETINFO") && (is(field, "LIB-NAME") || is(field, "LIB-VER")) => {

@@ -1,9 +1,11 @@
 //! What can be asked. Each file or folder has the commands of one kind, and says for each how many arguments it takes, which of
 //! them are keys, and whether it reads or writes them; [`ALL`] has one line a file.
 
+mod acl;
 mod aggregates;
 mod bits;
 mod blocking;
+mod client;
 mod connection;
 mod containers;
 mod counters;
@@ -27,22 +29,20 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use forebay::Durability;
-
-use crate::jobs::Work;
-use crate::pushes::{Seat, Subscriptions};
-use crate::resp::Reply;
 use crate::shared::Shared;
+use crate::resp::Reply;
 use crate::turn::{Plan, Stored, Turn};
 use crate::value::Type;
 
 pub(crate) use aggregates::Aggregates;
 pub(crate) use blocking::{Blocked, run_again, time_out};
+pub(crate) use client::Client;
 pub(crate) use events::{Events, tell_expired};
 pub(crate) use transactions::Queue;
 
 /// All of them.
 const ALL: &[&[Command]] = &[
+    acl::COMMANDS,
     aggregates::COMMANDS,
     engine::COMMANDS,
     slowlog::COMMANDS,
@@ -66,7 +66,12 @@ const ALL: &[&[Command]] = &[
 ];
 
 static BY_NAME: LazyLock<HashMap<&[u8], &Command>> =
-    LazyLock::new(|| ALL.iter().flat_map(|some| some.iter()).map(|one| (one.name.as_bytes(), one)).collect());
+    LazyLock::new(|| all_commands().map(|one| (one.name.as_bytes(), one)).collect());
+
+/// One after the other.
+pub(crate) fn all_commands() -> impl Iterator<Item = &'static Command> {
+    ALL.iter().flat_map(|some| some.iter())
+}
 
 /// What a command does with the keys that it names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,56 +141,6 @@ impl From<forebay::Error> for Refusal {
 pub(crate) const SYNTAX: &str = "ERR syntax error";
 pub(crate) const NOT_AN_INTEGER: &str = "ERR value is not an integer or out of range";
 const WRONG_TYPE: &str = "WRONGTYPE Operation against a key holding the wrong kind of value";
-
-/// What is known of a connection.
-#[derive(Debug)]
-pub(crate) struct Client {
-    pub(crate) id: u64,
-    pub(crate) name: Vec<u8>,
-    pub(crate) database: usize,
-    pub(crate) durability: Durability,
-    pub(crate) is_known: bool,
-    /// How often it was refused before that.
-    pub(crate) refusals: u32,
-    pub(crate) is_leaving: bool,
-    pub(crate) queue: Queue,
-    /// What is to be done once the turn is committed, and answered then.
-    pub(crate) work: Option<Work>,
-    /// Where it is reached.
-    pub(crate) seat: Seat,
-    pub(crate) subscriptions: Subscriptions,
-    /// The command that waits for something to take.
-    pub(crate) blocked: Option<Blocked>,
-}
-
-impl Client {
-    pub(crate) fn new(shared: &Shared, seat: Seat) -> Self {
-        Self {
-            id: shared.new_id(),
-            name: Vec::new(),
-            database: 0,
-            durability: shared.config.durability,
-            is_known: shared.config.password.is_none(),
-            refusals: 0,
-            is_leaving: false,
-            queue: Queue::default(),
-            work: None,
-            seat,
-            subscriptions: Subscriptions::default(),
-            blocked: None,
-        }
-    }
-}
-
-impl Client {
-    /// Gives back what it has of others, as its connection has gone.
-    pub(crate) fn leave(&mut self, shared: &Shared) {
-        self.queue.leave(shared);
-        self.stop_waiting(shared);
-        shared.hub.leave(self.id, &mut self.subscriptions);
-        self.subscriptions.outbox.iter().for_each(|outbox| outbox.give_up());
-    }
-}
 
 /// One request on its way.
 pub(crate) struct Call<'c, 's> {
@@ -324,13 +279,16 @@ pub(crate) fn run(call: &mut Call<'_, '_>) {
 }
 
 /// The command that is asked, if it is one and may be asked.
-fn checked(call: &Call<'_, '_>) -> Result<&'static Command, Refusal> {
+fn checked(call: &mut Call<'_, '_>) -> Result<&'static Command, Refusal> {
     let command = find(call.arguments[0]).ok_or_else(|| unknown(call.arguments))?;
     if !command.takes(call.arguments.len()) {
         return Err(wrong_arity(&command.name.to_ascii_lowercase()));
     }
     if !call.client.is_known && !connection::is_open(command.name) {
         return Err("NOAUTH Authentication required.".into());
+    }
+    if !connection::is_open(command.name) {
+        acl::checked(call, command)?;
     }
     pubsub::check(call, command)?;
     Ok(command)

@@ -61,6 +61,8 @@ pub(super) struct Connection {
     pub(super) job: Option<Arc<Slot>>,
     /// Replies that wait for the disk.
     pub(super) gate: Option<Gate>,
+    /// Until this second of the server nothing of it is sent, or done.
+    pub(super) held_until: Option<u64>,
     /// It sends nothing more.
     pub(super) is_ending: bool,
     /// It has ended, or broken the protocol: what is to be sent is sent, and that is all.
@@ -85,6 +87,7 @@ pub(super) struct Gate {
 
 impl Connection {
     pub(super) fn new(stream: Stream, shared: &Arc<Shared>, seat: Seat) -> Self {
+        let address = stream.socket.address();
         Self {
             stream,
             requests: Requests::default(),
@@ -92,7 +95,7 @@ impl Connection {
             wrong: None,
             reply: Reply::default(),
             sent: 0,
-            client: Client::new(shared, seat),
+            client: Client::new(shared, seat, address),
             is_readable: true,
             is_read_to_end: false,
             is_gone: false,
@@ -102,6 +105,7 @@ impl Connection {
             deadline: None,
             job: None,
             gate: None,
+            held_until: None,
             is_ending: false,
             is_over: false,
             served_in: 0,

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use forebay::{Error, Result};
 
 use super::socket::Socket;
+use crate::acl::Acl;
 use crate::config::Config;
 
 /// The most that a server has.
@@ -32,12 +33,13 @@ impl Drop for Listener {
 
 impl Listener {
     /// All places of a server, of which the first is that of `listen`.
-    pub(super) fn open_all(config: &Config) -> Result<Vec<Self>> {
+    pub(super) fn open_all(config: &Config, acl: &Acl) -> Result<Vec<Self>> {
         if config.tls_listen.is_some() && config.tls.is_none() {
             return Err(Error::invalid("listening for TLS needs a certificate and a key"));
         }
-        let first = Self::open(config, config.listen, config.tls.is_some() && config.tls_listen.is_none())?;
-        let second = config.tls_listen.map(|address| Self::open(config, address, true)).transpose()?;
+        let first =
+            Self::open(config, acl, config.listen, config.tls.is_some() && config.tls_listen.is_none())?;
+        let second = config.tls_listen.map(|address| Self::open(config, acl, address, true)).transpose()?;
         let file = config.unix.as_ref().map(|path| {
             let told =
                 |error: io::Error| Error::invalid(format!("cannot listen at {}: {error}", path.display()));
@@ -46,12 +48,12 @@ impl Listener {
         Ok(std::iter::once(first).chain(second).chain(file.transpose()?).collect())
     }
 
-    fn open(config: &Config, address: SocketAddr, is_encrypted: bool) -> Result<Self> {
-        let is_asked = config.password.is_some()
+    fn open(config: &Config, acl: &Acl, address: SocketAddr, is_encrypted: bool) -> Result<Self> {
+        let is_asked = !acl.default_user().is_open()
             || is_encrypted && config.tls.as_ref().is_some_and(crate::TlsFiles::knows_clients);
         if !is_asked && !address.ip().is_loopback() {
             return Err(Error::invalid(format!(
-                "listening at {address} needs a password, or TLS with certificates of clients, as others than this machine \
+                "listening at {address} needs a password, users, or TLS with certificates of clients, as others than this machine \
                  reach it; give one, or listen at 127.0.0.1"
             )));
         }

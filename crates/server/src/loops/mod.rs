@@ -76,13 +76,14 @@ impl Drop for Ends {
 impl Server {
     /// Listens. Keys of the databases that `SELECT` names are in the tables `0` to `15`.
     pub fn bind(database: Database, config: Config) -> Result<Self> {
-        let told = |error: io::Error| Error::invalid(format!("cannot listen at {}: {error}", config.listen));
-        let listeners = Listener::open_all(&config)?;
+        let listen = config.listen;
+        let told = |error: io::Error| Error::invalid(format!("cannot listen at {listen}: {error}"));
         let config = Config { connections_max: config.connections_max.min(connections_max()), ..config };
         let polls =
             (0..config.loops.max(1)).map(|_| Poll::new()).collect::<io::Result<Vec<_>>>().map_err(told)?;
         let doors = polls.iter().map(Door::new).collect::<io::Result<Arc<[Door]>>>().map_err(told)?;
         let shared = Arc::new(Shared::new(database, config)?);
+        let listeners = Listener::open_all(&shared.config, &shared.acl)?;
         let one = |(number, poll)| Loop::new(&shared, &listeners, poll, Arc::clone(&doors), number);
         let loops = polls.into_iter().enumerate().map(one).collect::<io::Result<_>>().map_err(told)?;
         let port = Port::open(&shared)?;
@@ -291,6 +292,7 @@ impl Loop {
     fn answer_the_rest(&mut self, events: &mut Events) {
         let begun = Instant::now();
         self.is_ending = true;
+        self.connections.iter_mut().flatten().for_each(|connection| connection.held_until = None);
         loop {
             self.collect();
             let waits = |found: &Connection| {
@@ -330,7 +332,7 @@ impl Loop {
         }
     }
 
-    /// Closes those that are silent for too long, and listens again. Looks at all of them, so once a second.
+    /// Closes those that are silent for too long, or whose users are gone, and listens again. Looks at all of them, so once a second.
     fn look_around(&mut self) {
         let now = self.shared.uptime_seconds();
         if std::mem::replace(&mut self.looked_at, now) == now {
@@ -341,7 +343,12 @@ impl Loop {
         }
         let most = self.shared.config.silence_seconds_max;
         for number in 0..self.connections.len() {
-            if self.connections[number].as_ref().is_some_and(|one| one.is_silent(now, most)) {
+            let Some(connection) = &mut self.connections[number] else { continue };
+            if connection.held_until.is_some_and(|until| until <= now) {
+                connection.held_until = None;
+                self.ready.push(number);
+            }
+            if connection.is_silent(now, most) || !connection.client.is_still_there(&self.shared) {
                 self.close(number);
             }
         }

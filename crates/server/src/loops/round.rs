@@ -67,11 +67,12 @@ impl Loop {
         let mut left = ROUND_BYTES_MAX;
         for &number in &ready {
             let Some(connection) = &mut self.connections[number] else { continue };
-            if connection.is_woken && !connection.is_over && connection.gate.is_none() {
+            let is_held = connection.held_until.is_some();
+            if connection.is_woken && !connection.is_over && connection.gate.is_none() && !is_held {
                 asked.extend(plan_again(number, connection, &mut plan));
                 continue;
             }
-            if connection.is_over || connection.is_behind() || connection.waits() {
+            if connection.is_over || connection.is_behind() || connection.waits() || is_held {
                 continue;
             }
             let reads = connection.may_read() && !self.is_ending && left > 0;
@@ -94,6 +95,9 @@ impl Loop {
                     let waker = self.doors[self.number].bell().waker();
                     connection.job = Some(self.shared.jobs.submit(work, connection.reply.version, waker));
                     self.working.push(one.number);
+                }
+                if let held @ 1.. = std::mem::take(&mut connection.client.held_seconds) {
+                    connection.held_until = Some(self.shared.uptime_seconds() + held);
                 }
                 connection.has_more |=
                     !connection.waiting.is_empty() || connection.job.is_some() || one.is_again;
@@ -165,6 +169,9 @@ impl Loop {
     /// Sends a connection its replies, and closes it if that was all.
     fn reply_to(&mut self, number: usize) {
         let Some(connection) = &mut self.connections[number] else { return };
+        if connection.held_until.is_some() {
+            return connection.count(&self.shared);
+        }
         let was_behind = connection.is_behind();
         let has_all = connection.take_messages();
         let is_there = connection.send(&self.shared) && has_all;
@@ -291,7 +298,7 @@ fn run(connection: &mut Connection, turn: &mut Turn<'_>, sampler: &mut Sampler) 
             return at + 1;
         }
         turn.worked(reply.bytes.len().saturating_sub(before));
-        if client.work.is_some() || client.blocked.is_some() {
+        if client.work.is_some() || client.blocked.is_some() || client.held_seconds > 0 {
             return at + 1;
         }
     }

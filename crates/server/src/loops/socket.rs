@@ -1,7 +1,7 @@
 //! A socket of the net, or of this machine's files.
 
 use std::io::{self, Read, Write};
-use std::net::Shutdown;
+use std::net::{IpAddr, Shutdown};
 
 use mio::event::Source;
 use mio::net::{TcpStream, UnixStream};
@@ -14,6 +14,14 @@ pub(super) enum Socket {
 }
 
 impl Socket {
+    /// Who is on the other side, if that has an address.
+    pub(super) fn address(&self) -> Option<IpAddr> {
+        match self {
+            Self::Net(socket) => socket.peer_addr().ok().map(|address| address.ip().to_canonical()),
+            Self::File(_) => None,
+        }
+    }
+
     /// Sends what it is given at once.
     pub(super) fn send_at_once(&self) {
         if let Self::Net(socket) = self {

@@ -13,7 +13,7 @@ const ARGUMENTS_MAX: usize = 32;
 const ARGUMENT_BYTES_MAX: usize = 128;
 
 /// Commands that tell passwords.
-const SECRET: [&[u8]; 2] = [b"AUTH", b"HELLO"];
+const SECRET: [&[u8]; 3] = [b"ACL", b"AUTH", b"HELLO"];
 
 /// What is kept of a request.
 #[derive(Clone, Debug)]

@@ -78,6 +78,15 @@ def main() -> None:
             assert client.info()["redis_version"].startswith("7.") and client.dbsize() == 1006
             what_is_pushed(client, port, protocol)
             sketches(client)
+            assert client.acl_setuser("bob", enabled=True, passwords="+secret", keys=["app:*"], commands=["+get", "+acl|whoami"])
+            assert client.acl_getuser("bob")["flags"] == ["on"] and client.acl_whoami() == "default" and "bob" in client.acl_users()
+            with redis.Redis(port=port, protocol=protocol, username="bob", password="secret", decode_responses=True) as bob:
+                assert bob.acl_whoami() == "bob" and bob.get("app:1") is None
+                try:
+                    raise AssertionError(bob.get("other"))
+                except redis.exceptions.NoPermissionError:
+                    assert client.acl_log()[0]["username"] == "bob"
+            assert client.acl_deluser("bob") == 1
             client.flushdb()
             assert client.dbsize() == 0
     print("redis-py", redis.__version__, "finds what it expects")

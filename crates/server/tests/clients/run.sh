@@ -52,6 +52,7 @@ elif have npm 'the page in a browser' && have redis-benchmark 'the page in a bro
 fi
 if have redis-server 'the comparison with redis-server'; then
     "$1" "$here/differential.py" --forebay "$2" --rounds "$3" --seed "$4"
+    "$1" "$here/acl_differential.py" --forebay "$2" --rounds "$3" --seed "$4"
 fi
 kill $server
 trap 'rm -rf "$folder"' EXIT

@@ -2,6 +2,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "threads and sockets of this machine are what is tested")]
 
+mod acl;
 mod aggregates;
 mod agreement;
 mod blocking;

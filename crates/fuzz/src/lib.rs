@@ -51,6 +51,8 @@ pub const FUZZERS: &[Fuzzer] = &[
     Fuzzer { name: "manifest", slice: 300, run: manifest::fuzz },
     Fuzzer { name: "merge", slice: 300, run: merge::fuzz },
     Fuzzer { name: "partial_states", slice: 30, run: partial_states::fuzz },
+    Fuzzer { name: "server_requests", slice: 300, run: server_requests::fuzz },
+    Fuzzer { name: "server_users", slice: 300, run: server_users::fuzz },
     Fuzzer { name: "states", slice: 300, run: states::fuzz },
     Fuzzer { name: "table_versions", slice: 30, run: table_versions::fuzz },
     Fuzzer { name: "tree_file", slice: 100, run: tree_file::fuzz },

@@ -32,7 +32,18 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     (
         "fuzz",
-        &["base", "env", "buffer-tree", "store", "cow-tree", "layouts", "aggregate", "forebay", "testkit"],
+        &[
+            "base",
+            "env",
+            "buffer-tree",
+            "store",
+            "cow-tree",
+            "layouts",
+            "aggregate",
+            "forebay",
+            "server",
+            "testkit",
+        ],
     ),
 ];
 

@@ -11,6 +11,8 @@ pub(crate) mod log_segment;
 pub(crate) mod manifest;
 pub(crate) mod merge;
 pub(crate) mod partial_states;
+pub(crate) mod server_requests;
+pub(crate) mod server_users;
 pub(crate) mod states;
 pub(crate) mod table_versions;
 pub(crate) mod tree_file;

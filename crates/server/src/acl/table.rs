@@ -154,7 +154,9 @@ mod tests {
     #[test]
     fn all_commands_have_categories() {
         let lines: Vec<Row> = include_str!("commands.txt").lines().map(row).collect();
-        for command in all_commands() {
+        // Those that there are in tests only have none.
+        let is_for_tests = |name| crate::loops::tests::COMMANDS.iter().any(|command| command.name == name);
+        for command in all_commands().filter(|command| !is_for_tests(command.name)) {
             let found = lines.iter().find(|row| row.name.eq_ignore_ascii_case(command.name));
             let found = found.unwrap_or_else(|| panic!("{} has no line in commands.txt", command.name));
             assert_ne!(found.categories, 0, "{}", command.name);

@@ -13,9 +13,8 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::{
-    acl,
-    Answer, COUNTED_BEHIND_ONE, Call, Client, Command, NOT_AN_INTEGER, Refusal, Use, containers, find, lists,
-    run_command, sorted_sets,
+    Answer, COUNTED_BEHIND_ONE, Call, Client, Command, NOT_AN_INTEGER, Refusal, Use, acl, containers, find,
+    lists, run_command, sorted_sets,
 };
 use crate::resp::Reply;
 use crate::shared::{Shared, Waiter};

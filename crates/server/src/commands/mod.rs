@@ -29,8 +29,8 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use crate::shared::Shared;
 use crate::resp::Reply;
+use crate::shared::Shared;
 use crate::turn::{Plan, Stored, Turn};
 use crate::value::Type;
 

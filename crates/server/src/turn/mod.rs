@@ -3,11 +3,10 @@
 //! **Invariant:** the lock of each key that is read or written is held, and what was written is in `entries` and `elements`
 //! until it is committed.
 
+mod commit;
 mod elements;
 mod entries;
 mod plan;
-
-use std::sync::atomic::Ordering;
 
 use forebay::{Batch, Durability, Error, Result};
 use forebay_env::sync::MutexGuard;
@@ -296,70 +295,6 @@ impl<'s> Turn<'s> {
         self.transaction = None;
     }
 
-    /// Writes what the turn has written so far where scans see it, and is the last thing that the turn is asked: what
-    /// walks a table takes its time. Where it fails, so does the turn.
-    pub(crate) fn write_out(&mut self) -> Result<()> {
-        if self.transaction == Some(true) {
-            return Err(Error::invalid(
-                "a transaction cannot look at all keys, or drop them, behind its own writes, which are one batch with what \
-                 follows; ask that first in it, or before MULTI",
-            ));
-        }
-        self.worked(usize::MAX);
-        self.commit()?;
-        self.entries.values_mut().for_each(|entry| entry.is_written = false);
-        self.read_bytes += std::mem::take(&mut self.written_bytes);
-        Ok(())
-    }
-
-    /// Commits what was written, once: what failed is not tried again.
-    fn commit(&mut self) -> Result<()> {
-        if let Some(error) = &self.failed {
-            return Err(error.clone());
-        }
-        let committed = self.commit_written();
-        self.failed = committed.as_ref().err().cloned();
-        committed
-    }
-
-    fn commit_written(&mut self) -> Result<()> {
-        let (mut batch, mut databases) = (std::mem::take(&mut self.added), [false; DATABASES]);
-        for (Key { database, bytes: key }, entry) in self.entries.iter().filter(|(_, entry)| entry.is_written)
-        {
-            let table = self.shared.table(*database)?;
-            databases[*database] = true;
-            if self.shared.events.tell_of_expiry() {
-                let expiry = entry.stored.as_ref().and_then(|stored| stored.expiry);
-                self.shared.expiries.note((*database, key), expiry, self.now);
-            }
-            match &entry.stored {
-                Some(Stored { bytes, expiry: None }) => batch.put(&table, key, bytes),
-                Some(Stored { bytes, expiry: Some(expiry) }) => {
-                    batch.put_until(&table, key, bytes, *expiry);
-                }
-                None => batch.delete(&table, key),
-            }
-        }
-        for (database, elements) in self.elements.iter_mut().enumerate() {
-            match elements.is_written() {
-                true => elements.write_out(&self.shared.elements(database)?, &mut batch),
-                false => *elements = Elements::default(),
-            }
-        }
-        if batch.is_empty() {
-            return Ok(());
-        }
-        let drops = self.elements.each_mut().map(Elements::takes_drops);
-        // The disk is waited for without locks.
-        let committed = self.shared.database.commit(batch, self.durability.min(Durability::Os));
-        let written = (0..DATABASES).filter(|database| databases[*database]);
-        written.for_each(|database| self.shared.key_counts.written(database));
-        for (has_dropped, _) in self.shared.has_dropped.iter().zip(drops).filter(|(_, drops)| *drops) {
-            has_dropped.store(true, Ordering::SeqCst);
-        }
-        committed.map(drop)
-    }
-
     /// What is added to aggregators: it is written with all else.
     pub(crate) fn added(&mut self) -> &mut Batch {
         self.note_write();
@@ -382,18 +317,5 @@ impl<'s> Turn<'s> {
         }
         self.entries.retain(|key, _| database.is_some_and(|dropped| dropped != key.database));
         self.has_written = true;
-    }
-
-    /// Commits what was written, and gives the locks back; what was published goes out behind it. Returns whether somebody
-    /// waits for the disk.
-    pub(crate) fn finish(mut self) -> Result<bool> {
-        let committed = self.commit();
-        let Self { locks, has_written, durability, woken, outgoing, .. } = self;
-        drop(locks);
-        // Also of a commit that failed: who was to take something then is gone, and others wait behind it.
-        woken.iter().for_each(Seat::ring);
-        committed?;
-        outgoing.send();
-        Ok(has_written && durability == Durability::Disk)
     }
 }

@@ -17,8 +17,9 @@ use super::run::place_in;
 use super::slots::Slots;
 use super::{TableRows, WriteBuffer};
 
-/// A lookup takes in as much as this, a millisecond of work: to sort it would take longer.
-const BEHIND_BYTES_MAX: usize = if cfg!(test) { 256 } else { 1 << 20 };
+/// A lookup takes in as much as this, a millisecond of work, and this share of the buffer: to sort more takes less.
+const BEHIND_BYTES_MAX: usize = 1 << 20;
+const BEHIND_SHARE: usize = 64;
 /// So many lookups wait for memory at the same time.
 const AHEAD: usize = 16;
 
@@ -159,7 +160,8 @@ impl WriteBuffer {
         }
         let mut newest = self.newest.write();
         let newest = newest.entry(rows.table).or_insert_with(|| Newest::new(rows, self.segment, 0));
-        let is_near = limit.saturating_sub(newest.covers) <= BEHIND_BYTES_MAX;
+        let behind_max = BEHIND_BYTES_MAX.min(self.capacity() / BEHIND_SHARE);
+        let is_near = limit.saturating_sub(newest.covers) <= behind_max;
         if is_near && !newest.tells(rows, limit) {
             newest.take_in(self, rows.table, limit);
         }

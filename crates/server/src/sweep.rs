@@ -22,10 +22,14 @@ use crate::value::Header;
 
 /// Elements that are deleted in one step.
 const ELEMENTS_AT_A_TIME: usize = 10_000;
+/// And no more once their keys have this.
+const KEYS_BYTES_MAX: usize = 16 << 20;
 /// From so many on they are deleted as a range.
 const RANGE_ELEMENTS_MIN: usize = 1000;
 /// Containers that one step looks at.
 const CONTAINERS_AT_A_TIME: usize = 4000;
+/// Of what their keys hold it has this in memory at a time, and the last more.
+const FOUND_BYTES_MAX: usize = 4 << 20;
 /// Between steps that found little to do.
 const PAUSE: Duration = Duration::from_millis(250);
 /// A look at containers comes so many steps behind the one before that found little, and a walk over all of them so many
@@ -83,8 +87,12 @@ impl Sweeper {
         if *number != self.database {
             (self.database, self.next) = (*number, 0);
         }
-        let next = self.next + 1;
-        let found = self.look(shared, table).inspect_err(|_| self.next = self.next.max(next))?;
+        let (database, next) = (self.database, self.next + 1);
+        let found = self.look(shared, table).inspect_err(|_| {
+            if self.database == database {
+                self.next = self.next.max(next);
+            }
+        })?;
         let finds_many = found > CONTAINERS_AT_A_TIME / 10;
         self.rests = match (finds_many, self.next) {
             (true, _) => 0,
@@ -113,15 +121,23 @@ impl Sweeper {
             true => (self.database, self.next) = ((database + 1) % DATABASES, 0),
             false => self.next = next,
         }
-        let keys: Vec<&[u8]> = owners.iter().map(|(_, key)| key.as_slice()).collect();
-        let headers = shared.table(database)?.multi_get_with_expiry(&keys)?;
-        let mut dropped = 0;
-        for ((id, key), stored) in owners.iter().zip(headers) {
-            if !stored.is_some_and(|(bytes, _)| is_of(&bytes, *id))
-                && drop_dead(shared, (database, table), *id, key)?
-            {
-                dropped += 1;
+        let (keys, mut dropped) = (shared.table(database)?, 0);
+        while !owners.is_empty() {
+            // What stands there now may be long texts.
+            let names: Vec<&[u8]> = owners.iter().map(|(_, key)| key.as_slice()).collect();
+            let found = keys.multi_get_with_expiry_within(&names, FOUND_BYTES_MAX)?;
+            let mut looked_at = vec![false; owners.len()];
+            for (number, stored) in found {
+                looked_at[number] = true;
+                let (id, key) = &owners[number];
+                if !stored.is_some_and(|(bytes, _)| is_of(&bytes, *id))
+                    && drop_dead(shared, (database, table), *id, key)?
+                {
+                    dropped += 1;
+                }
             }
+            let mut looked_at = looked_at.into_iter();
+            owners.retain(|_| !looked_at.next().unwrap_or(true));
         }
         Ok(dropped)
     }
@@ -157,7 +173,7 @@ fn drop_dead(
 fn delete_dropped(shared: &Shared, table: &OrderedTable) -> Result<bool> {
     // A rollback between the look and the commit would bring a container back, and this delete it.
     let _sweeping = shared.sweeping.lock();
-    let (mut left, mut batch) = (ELEMENTS_AT_A_TIME, Batch::new());
+    let (mut left, mut bytes, mut batch) = (ELEMENTS_AT_A_TIME, 0, Batch::new());
     let names = table.with(ReadOptions::default().keys_only(true).fill_cache(false));
     let mut is_more = false;
     for waiting in names.range(elements::all(DROPPED))? {
@@ -167,10 +183,17 @@ fn delete_dropped(shared: &Shared, table: &OrderedTable) -> Result<bool> {
             break;
         }
         let Some(id) = elements::dropped_id(&waiting) else { continue };
-        let keys: Vec<_> = names.range(elements::all(id))?.take(left).collect::<Result<_>>()?;
-        let is_all = keys.len() < left;
+        let (mut keys, mut is_all) = (Vec::new(), true);
+        for entry in names.range(elements::all(id))? {
+            if keys.len() == left || bytes > KEYS_BYTES_MAX {
+                is_all = false;
+                break;
+            }
+            keys.push(entry?);
+            bytes += keys.last().map_or(0, |(key, _)| key.len());
+        }
         is_more |= !is_all;
-        left -= keys.len();
+        left = if bytes > KEYS_BYTES_MAX { 0 } else { left - keys.len() };
         if let Some((last, _)) = keys.last().filter(|_| keys.len() >= RANGE_ELEMENTS_MIN) {
             batch.delete_range(table, keys[0].0.clone()..=last.clone());
         } else {

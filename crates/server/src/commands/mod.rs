@@ -306,7 +306,12 @@ fn run_command(command: &Command, call: &mut Call<'_, '_>) -> Answer {
         call.turn.asks_for(call.client.durability);
     }
     let before = call.turn.changes();
+    // Also of one that changes it behind that, in one packet or transaction.
+    let durability = call.client.durability;
     let answer = (command.run)(call);
+    if call.turn.changes() != before {
+        call.turn.note_durability(durability);
+    }
     // Half of what a command writes is not to stay, or header and elements no longer agree.
     if let Err(Refusal(_, Some(error))) = &answer
         && call.turn.changes() != before

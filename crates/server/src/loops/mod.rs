@@ -292,8 +292,8 @@ impl Loop {
     fn answer_the_rest(&mut self, events: &mut Events) {
         let begun = Instant::now();
         self.is_ending = true;
-        self.connections.iter_mut().flatten().for_each(|connection| connection.held_until = None);
         loop {
+            self.connections.iter_mut().flatten().for_each(|connection| connection.held_until = None);
             self.collect();
             let waits = |found: &Connection| {
                 let has_more = found.has_more || !found.waiting.is_empty();

@@ -169,6 +169,10 @@ impl Loop {
     /// Sends a connection its replies, and closes it if that was all.
     fn reply_to(&mut self, number: usize) {
         let Some(connection) = &mut self.connections[number] else { return };
+        if connection.is_over {
+            // Others wait behind it.
+            connection.client.stop_waiting(&self.shared);
+        }
         if connection.held_until.is_some() {
             return connection.count(&self.shared);
         }
@@ -180,13 +184,10 @@ impl Loop {
         if !is_there || is_over && !connection.has_replies() {
             self.close(number);
         } else if !is_over
-            && (connection.is_woken && connection.gate.is_none() || !connection.waits())
             && !connection.is_behind()
-            && (connection.is_readable
-                || connection.is_woken
-                || connection.has_more
-                || was_behind
-                || connection.client.subscriptions.waiting_bytes() > 0)
+            && (connection.is_woken && connection.gate.is_none()
+                || connection.client.subscriptions.waiting_bytes() > 0
+                || !connection.waits() && (connection.is_readable || connection.has_more || was_behind))
         {
             self.ready.push(number);
         }
@@ -204,13 +205,12 @@ impl Loop {
         let mut turn = Turn::begin(&shared, plan);
         for one in asked.iter_mut() {
             if let Some(connection) = &mut self.connections[one.number] {
-                let (begin, before) = (Instant::now(), turn.changes());
+                let begin = Instant::now();
                 one.done = match one.is_again {
-                    true => run_again(connection, &mut turn),
+                    true => guarded(&mut turn, |turn| run_again(connection, turn)).unwrap_or(1),
                     false => run(connection, &mut turn, &mut self.sampler),
                 };
-                let waits_for_disk = connection.client.durability == Durability::Disk;
-                one.is_durable = waits_for_disk && turn.changes() != before;
+                one.is_durable = turn.takes_durable();
                 note(&shared, begin, connection, one.done);
                 connection.served_in = self.turns;
                 shared.commands.fetch_add(one.done as u64, Ordering::Relaxed);
@@ -219,9 +219,12 @@ impl Loop {
                 }
             }
         }
+        let has_written = turn.changes() > 0;
         let finished = turn.finish();
-        if self.shared.is_failing.load(Ordering::Relaxed) != finished.is_err() {
-            self.shared.is_failing.store(finished.is_err(), Ordering::Relaxed);
+        // A turn that has written nothing says nothing.
+        let is_failing = self.shared.is_failing.load(Ordering::Relaxed);
+        if is_failing != finished.is_err() && (!is_failing || has_written) {
+            self.shared.is_failing.store(!is_failing, Ordering::Relaxed);
         }
         let synced =
             matches!(finished, Ok(true)).then(|| shared.syncs.submit(self.doors[self.number].bell().waker()));
@@ -274,9 +277,19 @@ fn note(shared: &Shared, begin: Instant, connection: &Connection, done: usize) {
     shared.slow.note(begin.elapsed(), || shared.database.unix_milliseconds(), request);
 }
 
+/// Does something that must not end the loop. Where it panics half of what it writes may be there: the turn is lost, and who
+/// was in it connects anew.
+fn guarded<T>(turn: &mut Turn<'_>, run: impl FnOnce(&mut Turn<'_>) -> T) -> Option<T> {
+    let done = catch_unwind(AssertUnwindSafe(|| run(turn)));
+    done.map_err(|_| turn.fail(&Error::bug("a command failed inside; the server's own messages tell more")))
+        .ok()
+}
+
 /// Does a connection's requests in order, until it has to read. Returns how many.
 fn run(connection: &mut Connection, turn: &mut Turn<'_>, sampler: &mut Sampler) -> usize {
-    for at in 0..connection.waiting.len() {
+    // Nothing was planned for who is not known, so one request is done: what that may be has no keys.
+    let most = if connection.client.is_known { usize::MAX } else { 1 };
+    for at in 0..connection.waiting.len().min(most) {
         if connection.client.is_leaving || connection.is_behind() {
             return at;
         }
@@ -288,19 +301,16 @@ fn run(connection: &mut Connection, turn: &mut Turn<'_>, sampler: &mut Sampler) 
         if sampler.takes() && client.is_known {
             commands::note_key(turn.shared, client.database, &arguments);
         }
-        let before = reply.bytes.len();
-        let done = catch_unwind(AssertUnwindSafe(|| {
-            commands::run(&mut Call { arguments: &arguments, client, turn, reply });
-        }));
-        if done.is_err() {
-            // Half of what it writes may be there: the turn is lost, and who was in it connects anew.
-            turn.fail(&Error::bug("a command failed inside; the server's own messages tell more"));
-            return at + 1;
-        }
+        let (before, was_known) = (reply.bytes.len(), client.is_known);
+        let done =
+            guarded(turn, |turn| commands::run(&mut Call { arguments: &arguments, client, turn, reply }));
         turn.worked(reply.bytes.len().saturating_sub(before));
-        if client.work.is_some() || client.blocked.is_some() || client.held_seconds > 0 {
+        // Who is let in has asked for locks of nothing, and who is not any more is to ask one thing at a time.
+        let is_other = client.is_known != was_known;
+        let waits = client.work.is_some() || client.blocked.is_some() || client.held_seconds > 0;
+        if done.is_none() || is_other || waits {
             return at + 1;
         }
     }
-    connection.waiting.len()
+    connection.waiting.len().min(most)
 }

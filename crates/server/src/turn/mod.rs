@@ -53,6 +53,8 @@ pub(crate) struct Turn<'s> {
     /// How often something was written.
     changes: u64,
     durability: Durability,
+    /// Somebody has written what is to be on the disk before the reply.
+    is_durable: bool,
     /// What is added to aggregators. Nobody in the turn reads it before it is written out.
     added: Batch,
     /// Keys that the command that runs has written, where somebody is told of them.
@@ -83,6 +85,7 @@ impl<'s> Turn<'s> {
             elements_before: 0,
             changes: 0,
             durability: Durability::Memory,
+            is_durable: false,
             added: Batch::new(),
             touched: Vec::new(),
             woken: Vec::new(),
@@ -279,6 +282,16 @@ impl<'s> Turn<'s> {
     /// Has the turn's commit survive at least this.
     pub(crate) fn asks_for(&mut self, durability: Durability) {
         self.durability = self.durability.max(durability);
+    }
+
+    /// Notes what was asked for a command that has written.
+    pub(crate) fn note_durability(&mut self, durability: Durability) {
+        self.is_durable |= durability == Durability::Disk;
+    }
+
+    /// Whether somebody has written what is to be on the disk, since this was asked.
+    pub(crate) fn takes_durable(&mut self) -> bool {
+        std::mem::take(&mut self.is_durable)
     }
 
     /// From here on until `end_transaction` all is written in one batch, or nothing.

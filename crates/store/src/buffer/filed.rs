@@ -41,6 +41,7 @@ impl WriteBuffer {
         }
         self.filed.store(true, Ordering::Release);
         *self.sorted.write() = None;
+        self.newest.write().clear();
         self.index.write().tables.values_mut().try_for_each(|table| table.move_to(&mut attic))?;
         Ok(true)
     }

@@ -371,6 +371,8 @@ impl WriteBuffer {
     /// Notes that all of the sealed buffer is sorted.
     pub fn set_sorted(&self, tables: Vec<SortedTable>) {
         *self.sorted.write() = Some(tables.into());
+        // The runs tell it all.
+        self.newest.write().clear();
     }
 
     /// Replaces what runs there are by one over all of a sealed buffer, unless there is something that has each key

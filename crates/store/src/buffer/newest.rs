@@ -19,7 +19,12 @@ use super::{TableRows, WriteBuffer};
 
 /// A lookup takes in as much as this, a millisecond of work, and this share of the buffer: to sort more takes less.
 const BEHIND_BYTES_MAX: usize = 1 << 20;
+const BEHIND_BYTES_MIN: usize = if cfg!(test) { 256 } else { 4 << 10 };
 const BEHIND_SHARE: usize = 64;
+/// It holds about as many bytes a key, and no more than this share of the buffer: beyond, it begins anew, and runs tell the
+/// rest, for which there is room.
+const KEY_BYTES: usize = 16;
+const MEMORY_SHARE: usize = if cfg!(test) { 1 << 10 } else { 16 };
 /// So many lookups wait for memory at the same time.
 const AHEAD: usize = 16;
 
@@ -160,8 +165,9 @@ impl WriteBuffer {
         }
         let mut newest = self.newest.write();
         let newest = newest.entry(rows.table).or_insert_with(|| Newest::new(rows, self.segment, 0));
-        let behind_max = BEHIND_BYTES_MAX.min(self.capacity() / BEHIND_SHARE);
-        let is_near = limit.saturating_sub(newest.covers) <= behind_max;
+        let behind_max = (self.capacity() / BEHIND_SHARE).clamp(BEHIND_BYTES_MIN, BEHIND_BYTES_MAX);
+        let is_full = newest.slots.len() * KEY_BYTES > self.capacity() / MEMORY_SHARE;
+        let is_near = limit.saturating_sub(newest.covers) <= behind_max && !is_full;
         if is_near && !newest.tells(rows, limit) {
             newest.take_in(self, rows.table, limit);
         }

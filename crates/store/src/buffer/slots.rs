@@ -14,7 +14,11 @@ const FREE: u64 = 0;
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Slots(Box<[Part; PARTS]>);
+pub(super) struct Slots {
+    parts: Box<[Part; PARTS]>,
+    /// How many words there are.
+    used: usize,
+}
 
 #[derive(Debug, Default)]
 struct Part {
@@ -52,17 +56,22 @@ impl Part {
 
 impl Slots {
     pub(super) fn new() -> Self {
-        Self(Box::new(std::array::from_fn(|_| Part::default())))
+        Self { parts: Box::new(std::array::from_fn(|_| Part::default())), used: 0 }
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
-        let slots: usize = self.0.iter().map(|part| part.slots.capacity()).sum();
+        let slots: usize = self.parts.iter().map(|part| part.slots.capacity()).sum();
         8 * slots + size_of::<[Part; PARTS]>()
+    }
+
+    /// How many words there are.
+    pub(super) fn len(&self) -> usize {
+        self.used
     }
 
     #[inline]
     fn part(&self, piece: u32) -> &Part {
-        &self.0[(piece >> 24) as usize]
+        &self.parts[(piece >> 24) as usize]
     }
 
     /// Loads the slot where a piece should be.
@@ -88,7 +97,7 @@ impl Slots {
         mut meets: impl FnMut(u64) -> Result<Option<u64>, E>,
     ) -> Result<(), E> {
         let piece = piece_of(word);
-        let part = &mut self.0[(piece >> 24) as usize];
+        let part = &mut self.parts[(piece >> 24) as usize];
         if part.used * 4 >= part.slots.len() * 3 {
             part.grow();
         }
@@ -96,6 +105,7 @@ impl Slots {
             let other = part.slots[slot];
             if other == FREE {
                 (part.slots[slot], part.used) = (word, part.used + 1);
+                self.used += 1;
                 return Ok(());
             }
             if piece_of(other) == piece

@@ -19,8 +19,6 @@ use crate::syncs::Synced;
 const UNKNOWN: Limits = Limits { arguments_max: 10, argument_bytes_max: 2 << 10 };
 /// More than the longest request of that kind takes.
 const UNKNOWN_BYTES_MAX: usize = 24 << 10;
-/// Of what a round reads a handshake takes this, as it takes long.
-const HANDSHAKE_READS: usize = 256 << 10;
 /// It is closed once it was refused more than this.
 const REFUSALS_MAX: u32 = 32;
 /// Of one that has.
@@ -188,7 +186,6 @@ impl Connection {
             true => READ_BYTES_MAX,
             false => UNKNOWN_BYTES_MAX.saturating_sub(self.requests.rest_bytes()),
         };
-        let shakes_hands = !self.stream.is_open();
         while self.is_readable && most > 0 && *left > 0 {
             let bytes_max = chunk.len().min(most);
             let chunk = &mut chunk[..bytes_max];
@@ -205,9 +202,6 @@ impl Connection {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(_) => return false,
             }
-        }
-        if shakes_hands {
-            *left = left.saturating_sub(HANDSHAKE_READS);
         }
         true
     }

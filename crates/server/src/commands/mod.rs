@@ -284,6 +284,10 @@ fn checked(call: &mut Call<'_, '_>) -> Result<&'static Command, Refusal> {
     if !command.takes(call.arguments.len()) {
         return Err(wrong_arity(&command.name.to_ascii_lowercase()));
     }
+    // Of many passwords at once the answers would wait no longer than of one.
+    if call.client.queue.takes(command) && ["AUTH", "HELLO"].contains(&command.name) {
+        return Err("ERR Command not allowed inside a transaction".into());
+    }
     if !call.client.is_known && !connection::is_open(command.name) {
         return Err("NOAUTH Authentication required.".into());
     }

@@ -71,8 +71,6 @@ pub(super) struct Connection {
     pub(super) counted_bytes: usize,
     /// When it took something last while there was something.
     took_at: Option<u64>,
-    /// When it came.
-    since: u64,
 }
 
 /// Replies from here on wait for a sync.
@@ -109,7 +107,6 @@ impl Connection {
             served_in: 0,
             counted_bytes: 0,
             took_at: None,
-            since: shared.uptime_seconds(),
         }
     }
 
@@ -164,7 +161,7 @@ impl Connection {
     /// Whether it has taken none of its replies for too long, or has not said who it is.
     pub(super) fn is_silent(&self, now: u64, most: u64) -> bool {
         let is_known = self.client.is_known && self.stream.is_open();
-        let since = if is_known { self.took_at } else { Some(self.since) };
+        let since = if is_known { self.took_at } else { Some(self.client.since) };
         since.is_some_and(|at| now.saturating_sub(at) > most)
     }
 

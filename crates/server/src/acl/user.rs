@@ -85,6 +85,11 @@ impl User {
         self.is_on && self.has_nopass
     }
 
+    /// Whether nothing is refused to it.
+    pub(crate) fn is_free(&self) -> bool {
+        self.is_free
+    }
+
     /// Whether this is a password of it.
     pub(super) fn takes(&self, asked: &Hash) -> bool {
         let is_one = self.passwords.iter().fold(false, |found, kept| found | are_same(asked, kept));

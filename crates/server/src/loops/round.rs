@@ -292,7 +292,7 @@ fn run(connection: &mut Connection, turn: &mut Turn<'_>, sampler: &mut Sampler) 
         let Connection { requests, waiting, reply, client, .. } = connection;
         let arguments = arguments(requests, &waiting[at]);
         if sampler.takes() && client.is_known {
-            commands::note_key(turn.shared, client.database, &arguments);
+            commands::note_key(turn.shared, client, &arguments);
         }
         let before = reply.bytes.len();
         let done = catch_unwind(AssertUnwindSafe(|| {

@@ -157,6 +157,17 @@ fn who_loses_a_channel_is_told_nothing_more() {
     assert!(matches!(other.read(), Got::Array(_)));
 }
 
+/// They tell what others ask, and which keys.
+#[test]
+fn what_the_server_does_is_for_admins() {
+    let server = Running::new(Config::default());
+    assert_eq!(server.client().ask("ACL SETUSER bob on nopass ~b* +@all -@admin"), Got::ok());
+    let mut bob = client(&server, "bob", "any");
+    for line in ["FB.STATS", "FB.INFO", "SLOWLOG GET"] {
+        assert!(is_refused(bob.ask(line), "NOPERM"), "{line}");
+    }
+}
+
 struct File(PathBuf);
 
 impl File {

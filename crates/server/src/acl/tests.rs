@@ -1,3 +1,5 @@
+//! Files of users: what is saved, what is read, and what neither may do.
+
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 

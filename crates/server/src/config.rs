@@ -84,6 +84,17 @@ impl Default for Config {
 }
 
 impl Config {
+    /// Whether others than this machine come to an address, and are asked for no certificate.
+    pub(crate) fn lets_strangers(&self, address: SocketAddr, is_encrypted: bool) -> bool {
+        let knows_clients = is_encrypted && self.tls.as_ref().is_some_and(TlsFiles::knows_clients);
+        !address.ip().is_loopback() && !knows_clients
+    }
+
+    /// Whether `listen` is for TLS.
+    pub(crate) fn is_encrypted(&self) -> bool {
+        self.tls.is_some() && self.tls_listen.is_none()
+    }
+
     /// What one reply may have, and what one command may look through to write, in bytes: those for whole containers are
     /// refused beyond. A reply's memory may be twice as long, and others want some.
     pub(crate) fn reply_bytes_max(&self) -> usize {

@@ -1,7 +1,8 @@
 //! What was refused, and how long who guesses passwords has to wait.
 
 use std::collections::{HashMap, VecDeque};
-use std::net::IpAddr;
+use std::hash::Hash;
+use std::net::{IpAddr, Ipv6Addr};
 
 const NOTES_MAX: usize = 128;
 const SHOWN_BYTES_MAX: usize = 128;
@@ -17,6 +18,13 @@ pub(crate) struct Note {
     pub(crate) object: Vec<u8>,
     pub(crate) user: Vec<u8>,
     pub(crate) client: String,
+}
+
+impl Note {
+    /// What is kept of a name or a text: a copy of no more.
+    pub(crate) fn cut(text: &[u8]) -> Vec<u8> {
+        text[..text.len().min(SHOWN_BYTES_MAX)].to_vec()
+    }
 }
 
 /// A note and its number, how often it was made, and when, in seconds of the server.
@@ -37,12 +45,10 @@ pub(crate) struct Log {
 
 impl Log {
     pub(crate) fn note(&mut self, note: Note, now: u64) {
-        let mut note = note;
-        note.object.truncate(SHOWN_BYTES_MAX);
-        note.user.truncate(SHOWN_BYTES_MAX);
         let is_same = |kept: &Noted| {
             let one = (&kept.note.reason, &kept.note.context, &kept.note.object, &kept.note.user);
-            one == (&note.reason, &note.context, &note.object, &note.user) && now - kept.last <= SAME_SECONDS
+            one == (&note.reason, &note.context, &note.object, &note.user)
+                && now.saturating_sub(kept.last) <= SAME_SECONDS
         };
         let kept = self.notes.iter().position(is_same).and_then(|at| self.notes.remove(at));
         let noted = match kept {
@@ -65,34 +71,68 @@ impl Log {
     }
 }
 
-const ADDRESSES_MAX: usize = 1024;
-/// An address that is silent for so long is forgotten.
+const GUESSERS_MAX: usize = 1024;
+/// A guesser that is silent for so long is forgotten.
 const REMEMBERED_SECONDS: u64 = 60;
+/// Who gave the right password is trusted for so long.
+const TRUSTED_SECONDS: u64 = 3600;
 const WAIT_SECONDS_MAX: u64 = 5;
+/// Names of one address are in so many groups, so that by many names nobody takes all room.
+const GROUPS: u8 = 16;
 
-/// Wrong passwords by address, of the last minute. Sockets of this machine without one are one address.
+/// Passwords of late. Sockets of this machine without an address are one.
 #[derive(Default)]
 pub(crate) struct Guesses {
-    by_address: HashMap<Option<IpAddr>, (u64, u64)>,
+    /// How many were wrong for a group of names, and when the last one was.
+    wrong: HashMap<(Option<IpAddr>, u8), (u64, u64)>,
+    /// When one of a user was right.
+    right: HashMap<(Option<IpAddr>, Vec<u8>), u64>,
+}
+
+/// Removes what is no longer `new` from a full map. Says whether there is room for a key.
+fn has_room<K: Eq + Hash, T>(map: &mut HashMap<K, T>, key: &K, is_new: impl Fn(&T) -> bool) -> bool {
+    if map.len() >= GUESSERS_MAX && !map.contains_key(key) {
+        map.retain(|_, kept| is_new(kept));
+    }
+    map.len() < GUESSERS_MAX || map.contains_key(key)
 }
 
 impl Guesses {
     /// How many seconds the answer to a password has to wait, whether it is right or wrong: else who does not wait knows.
-    pub(crate) fn wait(&mut self, address: Option<IpAddr>, is_right: bool, now: u64) -> u64 {
-        let is_new = |(_, last): &(u64, u64)| now - last <= REMEMBERED_SECONDS;
-        if !is_right {
-            if self.by_address.len() >= ADDRESSES_MAX && !self.by_address.contains_key(&address) {
-                self.by_address.retain(|_, guessed| is_new(guessed));
-                if self.by_address.len() >= ADDRESSES_MAX {
-                    return WAIT_SECONDS_MAX;
-                }
+    /// A right one does not wait for who has lately given it from there: others guess, too, at an address of many.
+    pub(crate) fn wait(&mut self, address: Option<IpAddr>, name: &[u8], is_right: bool, now: u64) -> u64 {
+        let address = address.map(net);
+        let is_trusted = |at: &u64| now.saturating_sub(*at) <= TRUSTED_SECONDS;
+        let is_new = |(_, last): &(u64, u64)| now.saturating_sub(*last) <= REMEMBERED_SECONDS;
+        if is_right {
+            let user = (address, name.to_vec());
+            let was_right = self.right.get(&user).is_some_and(is_trusted);
+            if has_room(&mut self.right, &user, is_trusted) {
+                self.right.insert(user, now);
             }
-            let guessed = self.by_address.entry(address).or_insert((0, now));
-            *guessed = (if is_new(guessed) { guessed.0 + 1 } else { 1 }, now);
+            if was_right {
+                return 0;
+            }
         }
-        let wrong =
-            self.by_address.get(&address).filter(|guessed| is_new(guessed)).map_or(0, |guessed| guessed.0);
+        let group = name.iter().fold(0_u8, |group, byte| group.wrapping_mul(31).wrapping_add(*byte)) % GROUPS;
+        let guesser = (address, group);
+        if !has_room(&mut self.wrong, &guesser, is_new) {
+            return WAIT_SECONDS_MAX;
+        }
+        let wrong = self.wrong.get(&guesser).filter(|guessed| is_new(guessed)).map_or(0, |guessed| guessed.0);
+        let wrong = wrong + u64::from(!is_right);
+        if !is_right {
+            self.wrong.insert(guesser, (wrong, now));
+        }
         wrong.min(WAIT_SECONDS_MAX)
+    }
+}
+
+/// The net that one customer has at least: all of it is one guesser.
+fn net(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(_) => address,
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
     }
 }
 
@@ -103,16 +143,35 @@ mod tests {
     #[test]
     fn who_guesses_waits_longer_each_time_and_is_forgotten() {
         let mut guesses = Guesses::default();
-        let [one, other] = [1, 2].map(|last| Some(IpAddr::from([10, 0, 0, last])));
-        assert_eq!(guesses.wait(one, true, 0), 0);
-        assert_eq!([0; 7].map(|_| guesses.wait(one, false, 1)), [1, 2, 3, 4, 5, 5, 5]);
-        assert_eq!((guesses.wait(one, true, 2), guesses.wait(other, true, 2)), (5, 0));
-        assert_eq!((guesses.wait(one, true, 62), guesses.wait(one, false, 62)), (0, 1));
+        let mut wait = |last, name: &[u8], is_right, now| {
+            guesses.wait(Some(IpAddr::from([10, 0, 0, last])), name, is_right, now)
+        };
+        assert_eq!([0; 7].map(|_| wait(1, b"ann", false, 1)), [1, 2, 3, 4, 5, 5, 5]);
+        assert_eq!((wait(1, b"ann", true, 2), wait(2, b"ann", true, 2), wait(1, b"bob", true, 2)), (5, 0, 0));
+        assert_eq!((wait(1, b"ann", true, 3), wait(1, b"ann", false, 3)), (0, 5), "it was right lately");
+        assert_eq!(wait(1, b"carl", false, 3), 1);
+        assert_eq!((wait(1, b"carl", true, 64), wait(1, b"dora", false, 64)), (0, 1));
+        assert_eq!([64, 63].map(|now| wait(2, b"eve", false, now)), [1, 2], "a second may end in between");
+    }
+
+    #[test]
+    fn guessers_are_so_many_at_most_and_one_for_each_net() {
+        let mut guesses = Guesses::default();
+        let [one, other] = ["2001:db8::1", "2001:db8::2"].map(|text| text.parse().ok());
+        assert_eq!((guesses.wait(one, b"a", false, 1), guesses.wait(other, b"a", false, 1)), (1, 2));
+        assert_eq!(guesses.wait(None, b"a", true, 1), 0);
         for number in 0..5000_u32 {
-            guesses.wait(Some(IpAddr::from(number.to_be_bytes())), false, 62);
+            guesses.wait(one, &number.to_be_bytes(), false, 1);
         }
-        assert_eq!(guesses.by_address.len(), ADDRESSES_MAX);
-        assert_eq!(guesses.wait(other, false, 62), WAIT_SECONDS_MAX, "as nobody has room to tell");
+        assert_eq!(guesses.wrong.len(), usize::from(GROUPS));
+        for number in 0..5000_u32 {
+            guesses.wait(Some(IpAddr::from(number.to_be_bytes())), b"c", number % 2 == 0, 1);
+        }
+        assert_eq!((guesses.wrong.len(), guesses.right.len()), (GUESSERS_MAX, GUESSERS_MAX));
+        let others = guesses.wait(None, b"b", true, 1);
+        assert_eq!(others, WAIT_SECONDS_MAX, "as nobody has room to tell");
+        assert_eq!(guesses.wait(None, b"a", true, 1), 0);
+        assert_eq!(guesses.wait(None, b"b", true, 62), 0);
     }
 
     #[test]
@@ -121,7 +180,7 @@ mod tests {
         let note = |object: &[u8]| Note {
             reason: "key",
             context: "toplevel",
-            object: object.into(),
+            object: Note::cut(object),
             user: b"bob".into(),
             client: String::new(),
         };
@@ -129,7 +188,7 @@ mod tests {
         log.note(note(&[b'x'; 1000]), 2);
         log.note(note(b"a"), 3);
         let counts: Vec<_> =
-            log.newest(9).map(|noted| (noted.count, noted.note.object.len(), noted.number)).collect();
+            log.newest(9).map(|noted| (noted.count, noted.note.object.capacity(), noted.number)).collect();
         assert_eq!(counts, [(2, 1, 0), (1, 128, 1)]);
         (0..500_u32).for_each(|number| log.note(note(&number.to_be_bytes()), 4));
         assert_eq!(log.newest(usize::MAX).len(), NOTES_MAX);

@@ -10,6 +10,8 @@
 mod log;
 mod passwords;
 mod table;
+#[cfg(test)]
+mod tests;
 mod user;
 
 use std::collections::BTreeMap;
@@ -40,6 +42,8 @@ pub(crate) struct Acl {
     changing: Mutex<()>,
     file: Option<PathBuf>,
     password: Option<String>,
+    /// Strangers come to the server: they are not to be users without a password.
+    lets_strangers: bool,
     pub(crate) log: Mutex<Log>,
     pub(crate) guesses: Mutex<Guesses>,
 }
@@ -53,6 +57,8 @@ impl Acl {
             changing: Mutex::default(),
             file: config.acl_file.clone(),
             password: config.password.clone(),
+            lets_strangers: config.lets_strangers(config.listen, config.is_encrypted())
+                || config.tls_listen.is_some_and(|address| config.lets_strangers(address, true)),
             log: Mutex::default(),
             guesses: Mutex::default(),
         };
@@ -112,6 +118,7 @@ impl Acl {
                 format!("ERR Error in ACL SETUSER modifier '{rule}': {reason}")
             })?;
         }
+        self.check_default(&user).map_err(|reason| format!("ERR {reason}"))?;
         self.users.write().insert(name.into(), Arc::new(user));
         self.changed();
         Ok(())
@@ -125,6 +132,16 @@ impl Acl {
         was_there
     }
 
+    /// What a server refuses when it begins to listen, it refuses later, too.
+    fn check_default(&self, user: &User) -> std::result::Result<(), String> {
+        match self.lets_strangers && user.name == DEFAULT && user.is_open() {
+            true => Err("the user 'default' would need no password, and others than this machine reach the server; give it \
+                         one, or turn it off by `user default off`"
+                .into()),
+            false => Ok(()),
+        }
+    }
+
     fn changed(&self) {
         self.version.fetch_add(1, Ordering::Release);
     }
@@ -133,6 +150,7 @@ impl Acl {
     pub(crate) fn load(&self) -> std::result::Result<(), String> {
         let _changing = self.changing.lock();
         let mut users = self.read(self.told_file()?)?;
+        users.get(DEFAULT).map_or(Ok(()), |user| self.check_default(user))?;
         for (name, user) in &mut users {
             if let Some(before) = self.find(name) {
                 Arc::make_mut(user).born = before.born;
@@ -143,13 +161,24 @@ impl Acl {
         Ok(())
     }
 
-    /// Writes all users to the file, or leaves what is there.
+    /// Writes all users to the file, or leaves what is there. A password that the server was given otherwise stays out.
     pub(crate) fn save(&self) -> std::result::Result<(), String> {
         let _changing = self.changing.lock();
         let file = self.told_file()?;
-        let lines: Vec<Vec<u8>> =
-            self.all().iter().map(|user| [user.shown(), b"\n".into()].concat()).collect();
-        write(file, &lines.concat()).map_err(|error| format!("{}: {error}", file.display()))
+        let mut users = self.all();
+        if let (Some(password), Some(default)) =
+            (&self.password, users.iter_mut().find(|user| user.name == DEFAULT))
+        {
+            // It may have been taken from the user.
+            let _ = Arc::make_mut(default).apply(&[b"<", password.as_bytes()].concat());
+        }
+        let lines: Vec<Vec<u8>> = users.iter().map(|user| [user.shown(), b"\n".into()].concat()).collect();
+        let (text, told) = (lines.concat(), |reason| format!("{}: {reason}", file.display()));
+        if text.len() as u64 > FILE_BYTES_MAX {
+            return Err(told(format!("it would have more than {FILE_BYTES_MAX} bytes, and stays as it is")));
+        }
+        parse(&text, || 0).map_err(|reason| told(format!("it would not be read again: {reason}")))?;
+        write(file, &text).map_err(|error| told(error.to_string()))
     }
 
     fn told_file(&self) -> std::result::Result<&Path, String> {
@@ -199,9 +228,9 @@ fn parse(text: &[u8], born: impl Fn() -> u64) -> std::result::Result<Users, Stri
             )));
         }
         let mut user = User::new(name, born());
-        for rule in words {
-            user.apply(rule)
-                .map_err(|reason| told(format!("'{}': {reason}", crate::commands::shown(rule))))?;
+        // A word may be a password that lacks its sign: nobody is told it.
+        for (number, rule) in (3..).zip(words) {
+            user.apply(rule).map_err(|reason| told(format!("word {number}: {reason}")))?;
         }
         users.insert(name.into(), Arc::new(user));
     }
@@ -221,11 +250,17 @@ fn write(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let mut name = file.file_name().unwrap_or_default().to_os_string();
     name.push(".new");
     let beside = file.with_file_name(name);
-    let mut made =
-        std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
-    made.write_all(bytes)?;
-    made.sync_all()?;
-    std::fs::rename(&beside, file)?;
+    // What is there may have other rights, or be a link.
+    match std::fs::remove_file(&beside) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut made = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
+    let written = made.write_all(bytes).and_then(|()| made.sync_all());
+    if let Err(error) = written.and_then(|()| std::fs::rename(&beside, file)) {
+        let _ = std::fs::remove_file(&beside);
+        return Err(error);
+    }
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     std::fs::File::open(folder)?.sync_all()
 }

@@ -29,10 +29,10 @@ struct Keys {
 
 /// What a user must not do: what the log of refusals tells.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Denied {
+pub(crate) enum Denied<'r> {
     Command(String),
-    Key(Vec<u8>),
-    Channel(Vec<u8>),
+    Key(&'r [u8]),
+    Channel(&'r [u8]),
 }
 
 /// See the module.
@@ -83,6 +83,11 @@ impl User {
     /// Whether whoever comes is this user without a word.
     pub(crate) fn is_open(&self) -> bool {
         self.is_on && self.has_nopass
+    }
+
+    /// Whether nothing is refused to it.
+    pub(crate) fn is_free(&self) -> bool {
+        self.is_free
     }
 
     /// Whether this is a password of it.
@@ -155,20 +160,17 @@ impl User {
     }
 
     fn add_keys(&mut self, access: Access, pattern: &[u8]) -> Result<(), &'static str> {
-        let is_all = access == Access::BOTH && pattern == b"*";
-        if is_all {
+        let at = self.keys.iter().position(|keys| keys.pattern == pattern);
+        let before = at.map_or(Access { reads: false, writes: false }, |at| self.keys[at].access);
+        let access = Access { reads: before.reads || access.reads, writes: before.writes || access.writes };
+        if access == Access::BOTH && pattern == b"*" {
             self.keys.clear();
         } else if self.has_all_keys() {
             return Err(BEHIND_ALL);
         }
         checked(pattern, self.keys.len())?;
         match self.keys.iter_mut().find(|keys| keys.pattern == pattern) {
-            Some(keys) => {
-                keys.access = Access {
-                    reads: keys.access.reads || access.reads,
-                    writes: keys.access.writes || access.writes,
-                };
-            }
+            Some(keys) => keys.access = access,
             None => self.keys.push(Keys { access, pattern: pattern.into() }),
         }
         Ok(())
@@ -230,7 +232,7 @@ impl User {
     }
 
     /// What of a request it must not do.
-    pub(crate) fn denied(&self, command: &Command, arguments: &[&[u8]]) -> Option<Denied> {
+    pub(crate) fn denied<'r>(&self, command: &Command, arguments: &'r [&'r [u8]]) -> Option<Denied<'r>> {
         if self.is_free {
             return None;
         }
@@ -256,7 +258,7 @@ impl User {
         let keys = command.keys_of(arguments).chain(first.iter().take(row.keys()).copied());
         let key = keys.enumerate().find(|(number, key)| !may_use(key, access(*number))).map(|(_, key)| key);
         if let Some(key) = key {
-            return Some(Denied::Key(key.into()));
+            return Some(Denied::Key(key));
         }
         let (channels, is_pattern): (&[&[u8]], bool) = match command.name {
             "PUBLISH" | "SPUBLISH" => (arguments.get(1..2).unwrap_or_default(), false),
@@ -265,7 +267,7 @@ impl User {
             _ => (&[], false),
         };
         let channel = channels.iter().find(|channel| !self.may_use_channel(channel, is_pattern));
-        channel.map(|channel| Denied::Channel(channel.to_vec()))
+        channel.copied().map(Denied::Channel)
     }
 
     /// Whether it may use a channel, or a pattern of channels: those only as they stand in its rules.

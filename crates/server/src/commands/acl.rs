@@ -169,9 +169,10 @@ fn log(call: &mut Call<'_, '_>, asked: Option<&&[u8]>) -> Answer {
             reply.bulk(text);
         }
         reply.bulk(b"age-seconds");
-        reply.double(&(now - noted.since).to_string());
+        reply.double(&now.saturating_sub(noted.since).to_string());
+        let silent_seconds = now.saturating_sub(noted.last);
         let numbers =
-            [("count", noted.count), ("entry-id", noted.number), ("seconds-since-last", now - noted.last)];
+            [("count", noted.count), ("entry-id", noted.number), ("seconds-since-last", silent_seconds)];
         for (name, number) in numbers {
             reply.bulk(name.as_bytes());
             reply.int(number.cast_signed());
@@ -193,10 +194,10 @@ fn dry_run(call: &mut Call<'_, '_>, name: &[u8], asked: &[&[u8]]) -> Answer {
             call.reply.bulk(format!("This user has no permissions to run the '{name}' command").as_bytes());
         }
         Some(Denied::Key(key)) => {
-            call.reply.bulk(&[b"This user has no permissions to access the '", &key[..], b"' key"].concat());
+            call.reply.bulk(&[b"This user has no permissions to access the '", key, b"' key"].concat());
         }
         Some(Denied::Channel(channel)) => {
-            let text = [b"This user has no permissions to access the '", &channel[..], b"' channel"].concat();
+            let text = [b"This user has no permissions to access the '", channel, b"' channel"].concat();
             call.reply.bulk(&text);
         }
     }
@@ -206,31 +207,33 @@ fn dry_run(call: &mut Call<'_, '_>, name: &[u8], asked: &[&[u8]]) -> Answer {
 /// Refuses what the user of a connection must not do, and notes it.
 pub(super) fn checked(call: &mut Call<'_, '_>, command: &Command) -> Answer {
     if !call.client.is_still_there(call.turn.shared) {
-        return Err("NOAUTH the user of this connection was deleted".into());
+        return Err(
+            "NOAUTH the user of this connection was deleted, or may not listen to what it listens to".into(),
+        );
     }
     let Some(denied) = call.client.user.denied(command, call.arguments) else { return Ok(()) };
-    let (reason, object, text) = match denied {
+    let (reason, object, text) = match &denied {
         Denied::Command(name) => {
             let text = format!("NOPERM this user has no permissions to run the '{name}' command");
-            ("command", name.into_bytes(), text)
+            ("command", name.as_bytes(), text)
         }
         Denied::Key(key) => {
             let text = "NOPERM this user has no permissions to access one of the keys used as arguments";
-            ("key", key, text.into())
+            ("key", *key, text.into())
         }
         Denied::Channel(channel) => {
             let text = "NOPERM this user has no permissions to access one of the channels used as arguments";
-            ("channel", channel, text.into())
+            ("channel", *channel, text.into())
         }
     };
-    let user = call.client.user.name.clone();
-    note(call, reason, object, user);
+    note(call, reason, object, &call.client.user.name);
     Err(text.into())
 }
 
-pub(super) fn note(call: &Call<'_, '_>, reason: &'static str, object: Vec<u8>, user: Vec<u8>) {
+pub(super) fn note(call: &Call<'_, '_>, reason: &'static str, object: &[u8], user: &[u8]) {
     let shared = call.turn.shared;
     let context = if call.turn.is_in_transaction() { "multi" } else { "toplevel" };
+    let [object, user] = [object, user].map(Note::cut);
     let note = Note { reason, context, object, user, client: call.client.shown() };
     shared.acl.log.lock().note(note, shared.uptime_seconds());
 }

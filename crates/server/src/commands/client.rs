@@ -8,7 +8,7 @@ use forebay::Durability;
 use super::{Blocked, Queue};
 use crate::acl::User;
 use crate::jobs::Work;
-use crate::pushes::{Seat, Subscriptions};
+use crate::pushes::{Kind, Seat, Subscriptions};
 use crate::shared::Shared;
 
 /// See the module.
@@ -24,6 +24,8 @@ pub(crate) struct Client {
     pub(crate) user: Arc<User>,
     /// The version of all users when it was looked for.
     seen: u64,
+    /// When it came, or was no longer known.
+    pub(crate) since: u64,
     /// How often it was refused before that.
     pub(crate) refusals: u32,
     /// Its answers are to wait for so many seconds.
@@ -52,6 +54,7 @@ impl Client {
             is_known: user.is_open(),
             user,
             seen,
+            since: shared.uptime_seconds(),
             refusals: 0,
             held_seconds: 0,
             is_leaving: false,
@@ -73,6 +76,9 @@ impl Client {
 
     /// Makes it one that has just come.
     pub(crate) fn reset(&mut self, shared: &Shared) {
+        if self.is_known {
+            self.since = shared.uptime_seconds();
+        }
         self.seen = shared.acl.version();
         self.user = shared.acl.default_user();
         self.is_known = self.user.is_open();
@@ -84,7 +90,7 @@ impl Client {
         let seen = shared.acl.version();
         let found = shared.acl.log_in(name, password);
         let now = shared.uptime_seconds();
-        self.held_seconds = shared.acl.guesses.lock().wait(self.address, found.is_some(), now);
+        self.held_seconds = shared.acl.guesses.lock().wait(self.address, name, found.is_some(), now);
         let is_right = found.is_some();
         if let Some(user) = found {
             (self.user, self.seen, self.is_known) = (user, seen, true);
@@ -92,17 +98,25 @@ impl Client {
         is_right
     }
 
-    /// Whether its user was not deleted. From then on it has the rights that the user has now.
+    /// Whether its user was not deleted, and may listen to what it listens to. From then on it has the rights that the user
+    /// has now.
     pub(crate) fn is_still_there(&mut self, shared: &Shared) -> bool {
         let version = shared.acl.version();
         if version != self.seen {
-            let Some(user) = shared.acl.newer(&self.user) else {
+            let Some(user) = shared.acl.newer(&self.user).filter(|user| self.may_listen(user)) else {
                 self.is_leaving = true;
                 return false;
             };
             (self.user, self.seen) = (user, version);
         }
         true
+    }
+
+    fn may_listen(&self, user: &User) -> bool {
+        [Kind::Channel, Kind::Pattern, Kind::Shard].into_iter().all(|kind| {
+            let may = |name: &Vec<u8>| user.may_use_channel(name, kind == Kind::Pattern);
+            self.subscriptions.of(kind).iter().all(may)
+        })
     }
 
     /// A line on it, for people.

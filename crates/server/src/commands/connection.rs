@@ -73,7 +73,7 @@ fn log_in(call: &mut Call<'_, '_>, command: &str, name: &[u8], password: &[u8]) 
     if call.client.log_in(call.turn.shared, name, password) {
         return Ok(());
     }
-    super::acl::note(call, "auth", command.as_bytes().to_vec(), name.to_vec());
+    super::acl::note(call, "auth", command.as_bytes(), name);
     Err("WRONGPASS invalid username-password pair or user is disabled.".into())
 }
 

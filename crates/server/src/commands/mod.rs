@@ -249,11 +249,14 @@ fn wrong_arity(name: &str) -> Refusal {
     format!("ERR wrong number of arguments for '{name}' command").into()
 }
 
-/// Has the key that a request names be counted among those that are hot.
-pub(crate) fn note_key(shared: &Shared, database: usize, arguments: &[&[u8]]) {
-    let command = find(arguments[0]).filter(|found| found.takes(arguments.len()));
+/// Has the key that a request names, and may use, be counted among those that are hot.
+pub(crate) fn note_key(shared: &Shared, client: &Client, arguments: &[&[u8]]) {
+    let may = |found: &&Command| client.user.denied(found, arguments).is_none();
+    let command = find(arguments[0]).filter(|found| found.takes(arguments.len())).filter(may);
     match command.and_then(|command| Some((command, command.keys_of(arguments).next()?))) {
-        Some((command, key)) => shared.hot.note(database, key, command.writes(), shared.uptime_seconds()),
+        Some((command, key)) => {
+            shared.hot.note(client.database, key, command.writes(), shared.uptime_seconds())
+        }
         None => shared.hot.note_other(),
     }
 }
@@ -283,6 +286,10 @@ fn checked(call: &mut Call<'_, '_>) -> Result<&'static Command, Refusal> {
     let command = find(call.arguments[0]).ok_or_else(|| unknown(call.arguments))?;
     if !command.takes(call.arguments.len()) {
         return Err(wrong_arity(&command.name.to_ascii_lowercase()));
+    }
+    // Of many passwords at once the answers would wait no longer than of one.
+    if call.client.queue.takes(command) && ["AUTH", "HELLO"].contains(&command.name) {
+        return Err("ERR Command not allowed inside a transaction".into());
     }
     if !call.client.is_known && !connection::is_open(command.name) {
         return Err("NOAUTH Authentication required.".into());

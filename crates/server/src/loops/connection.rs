@@ -19,8 +19,6 @@ use crate::syncs::Synced;
 const UNKNOWN: Limits = Limits { arguments_max: 10, argument_bytes_max: 2 << 10 };
 /// More than the longest request of that kind takes.
 const UNKNOWN_BYTES_MAX: usize = 24 << 10;
-/// Of what a round reads a handshake takes this, as it takes long.
-const HANDSHAKE_READS: usize = 256 << 10;
 /// It is closed once it was refused more than this.
 const REFUSALS_MAX: u32 = 32;
 /// Of one that has.
@@ -73,8 +71,6 @@ pub(super) struct Connection {
     pub(super) counted_bytes: usize,
     /// When it took something last while there was something.
     took_at: Option<u64>,
-    /// When it came.
-    since: u64,
 }
 
 /// Replies from here on wait for a sync.
@@ -111,7 +107,6 @@ impl Connection {
             served_in: 0,
             counted_bytes: 0,
             took_at: None,
-            since: shared.uptime_seconds(),
         }
     }
 
@@ -166,7 +161,7 @@ impl Connection {
     /// Whether it has taken none of its replies for too long, or has not said who it is.
     pub(super) fn is_silent(&self, now: u64, most: u64) -> bool {
         let is_known = self.client.is_known && self.stream.is_open();
-        let since = if is_known { self.took_at } else { Some(self.since) };
+        let since = if is_known { self.took_at } else { Some(self.client.since) };
         since.is_some_and(|at| now.saturating_sub(at) > most)
     }
 
@@ -188,7 +183,6 @@ impl Connection {
             true => READ_BYTES_MAX,
             false => UNKNOWN_BYTES_MAX.saturating_sub(self.requests.rest_bytes()),
         };
-        let shakes_hands = !self.stream.is_open();
         while self.is_readable && most > 0 && *left > 0 {
             let bytes_max = chunk.len().min(most);
             let chunk = &mut chunk[..bytes_max];
@@ -205,9 +199,6 @@ impl Connection {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(_) => return false,
             }
-        }
-        if shakes_hands {
-            *left = left.saturating_sub(HANDSHAKE_READS);
         }
         true
     }

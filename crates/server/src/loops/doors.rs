@@ -99,7 +99,10 @@ impl Loop {
         match registered.and_then(|()| Stream::new(socket, tls)) {
             Ok(stream) => {
                 let seat = Seat { bell: Arc::clone(self.doors[self.number].bell()), number };
-                self.connections[number] = Some(Connection::new(stream, &self.shared, seat));
+                let mut connection = Connection::new(stream, &self.shared, seat);
+                // Those who come go before nobody who waits.
+                connection.served_in = self.turns;
+                self.connections[number] = Some(connection);
             }
             Err(_) => {
                 self.free.push(number);

@@ -37,8 +37,7 @@ impl Listener {
         if config.tls_listen.is_some() && config.tls.is_none() {
             return Err(Error::invalid("listening for TLS needs a certificate and a key"));
         }
-        let first =
-            Self::open(config, acl, config.listen, config.tls.is_some() && config.tls_listen.is_none())?;
+        let first = Self::open(config, acl, config.listen, config.is_encrypted())?;
         let second = config.tls_listen.map(|address| Self::open(config, acl, address, true)).transpose()?;
         let file = config.unix.as_ref().map(|path| {
             let told =
@@ -49,9 +48,7 @@ impl Listener {
     }
 
     fn open(config: &Config, acl: &Acl, address: SocketAddr, is_encrypted: bool) -> Result<Self> {
-        let is_asked = !acl.default_user().is_open()
-            || is_encrypted && config.tls.as_ref().is_some_and(crate::TlsFiles::knows_clients);
-        if !is_asked && !address.ip().is_loopback() {
+        if acl.default_user().is_open() && config.lets_strangers(address, is_encrypted) {
             return Err(Error::invalid(format!(
                 "listening at {address} needs a password, users, or TLS with certificates of clients, as others than this machine \
                  reach it; give one, or listen at 127.0.0.1"

@@ -23,6 +23,8 @@ const REQUESTS_MAX: usize = 1024;
 const ENDED_MAX: usize = 8;
 /// A round reads about this of all connections together; of others it reads in the next.
 const ROUND_BYTES_MAX: usize = 8 << 20;
+/// And does so many steps of handshakes, beside that: a flood of them holds up nobody who is in for long.
+const HANDSHAKES_MAX: usize = 8;
 
 /// What one connection asks in a turn: its requests that wait.
 pub(super) struct Asked {
@@ -64,7 +66,7 @@ impl Loop {
         ready.sort_by_key(|number| self.connections[*number].as_ref().map(|found| found.served_in));
         let mut asked = Vec::with_capacity(ready.len());
         let mut plan = Plan::default();
-        let mut left = ROUND_BYTES_MAX;
+        let (mut left, mut left_handshakes) = (ROUND_BYTES_MAX, HANDSHAKES_MAX);
         for &number in &ready {
             let Some(connection) = &mut self.connections[number] else { continue };
             let is_held = connection.held_until.is_some();
@@ -75,11 +77,15 @@ impl Loop {
             if connection.is_over || connection.is_behind() || connection.waits() || is_held {
                 continue;
             }
-            let reads = connection.may_read() && !self.is_ending && left > 0;
+            let is_next = left > 0 && (connection.stream.is_open() || left_handshakes > 0);
+            let reads = connection.may_read() && !self.is_ending && is_next;
             if reads {
                 connection.served_in = self.turns;
             }
+            let before = connection.stream.handshake_bytes;
             let is_there = !reads || connection.read(&mut self.chunk, &mut left);
+            left_handshakes =
+                left_handshakes.saturating_sub(usize::from(connection.stream.handshake_bytes != before));
             let one = take(number, connection, &self.shared, &mut plan);
             // What it has sent before it went is done, though nobody may read the answers.
             connection.is_ending |= !is_there;
@@ -299,7 +305,7 @@ fn run(connection: &mut Connection, turn: &mut Turn<'_>, sampler: &mut Sampler) 
         let Connection { requests, waiting, reply, client, .. } = connection;
         let arguments = arguments(requests, &waiting[at]);
         if sampler.takes() && client.is_known {
-            commands::note_key(turn.shared, client.database, &arguments);
+            commands::note_key(turn.shared, client, &arguments);
         }
         let (before, was_known) = (reply.bytes.len(), client.is_known);
         let done =

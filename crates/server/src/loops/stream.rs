@@ -23,7 +23,7 @@ pub(super) struct Stream {
     pub(super) socket: Socket,
     tls: Option<Box<ServerConnection>>,
     /// What has come of the handshake.
-    handshake_bytes: usize,
+    pub(super) handshake_bytes: usize,
 }
 
 fn wrong(text: impl Into<String>) -> io::Error {

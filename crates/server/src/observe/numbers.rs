@@ -20,6 +20,7 @@ use super::slow::{Request, Slow};
 use crate::commands;
 use crate::config::Watchers;
 use crate::shared::Shared;
+use crate::tls::TlsFiles;
 
 /// Slow requests that the page shows.
 const SLOW_SHOWN: usize = 32;
@@ -35,10 +36,13 @@ pub(super) fn metrics(shared: &Arc<Shared>) -> Result<String, fmt::Error> {
     Ok(text)
 }
 
-/// The same and more as JSON. Who could ask for any key without a password sees hot keys; others, how hot they are.
+/// The same and more as JSON. Where anybody could ask for any key they see hot keys; else, how hot they are.
 pub(super) fn json(shared: &Shared) -> serde_json::Result<String> {
     let config = &shared.config;
-    let is_open = config.password.is_none() && config.watchers == Watchers::ThisMachine;
+    let default = shared.acl.default_user();
+    let knows_clients = config.tls.as_ref().is_some_and(TlsFiles::knows_clients);
+    let is_open = default.is_open() && default.is_free() && !knows_clients;
+    let is_open = is_open && config.watchers == Watchers::ThisMachine;
     let Shown { now_milliseconds, server, slow, hottest_keys } = server(shared, is_open, false);
     serde_json::to_string(&json!({
         "now_milliseconds": now_milliseconds,

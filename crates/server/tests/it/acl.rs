@@ -127,6 +127,47 @@ fn a_rule_that_is_wrong_changes_nothing() {
     assert!(is_refused(admin.ask_bytes(&[b"ACL", b"SETUSER", b"bob", b"~a\non"]), "ERR"));
 }
 
+/// Else many guesses would wait as one.
+#[test]
+fn passwords_are_not_given_in_transactions() {
+    let server = Running::new(Config::default());
+    let mut client = server.client();
+    for line in ["AUTH default any", "HELLO 3 AUTH default any"] {
+        assert_eq!(client.ask("MULTI"), Got::ok());
+        assert_eq!(client.ask(line), Got::Error("ERR Command not allowed inside a transaction".into()));
+        assert!(is_refused(client.ask("EXEC"), "EXECABORT"));
+    }
+}
+
+#[test]
+fn who_loses_a_channel_is_told_nothing_more() {
+    let server = Running::new(Config { loops: 2, ..Config::default() });
+    let mut admin = server.client();
+    assert_eq!(admin.ask("ACL SETUSER bob on nopass &* +@all"), Got::ok());
+    let mut listeners = ["SUBSCRIBE news", "PSUBSCRIBE n*", "SSUBSCRIBE news"].map(|line| {
+        let mut bob = client(&server, "bob", "any");
+        assert!(matches!(bob.ask(line), Got::Array(_)));
+        bob
+    });
+    let mut other = client(&server, "bob", "any");
+    assert!(matches!(other.ask("SUBSCRIBE old"), Got::Array(_)));
+    assert_eq!(admin.ask("ACL SETUSER bob resetchannels &old"), Got::ok());
+    assert!(listeners.iter_mut().all(Client::is_closed));
+    assert_eq!(admin.ask("PUBLISH old x"), Got::Int(1));
+    assert!(matches!(other.read(), Got::Array(_)));
+}
+
+/// They tell what others ask, and which keys.
+#[test]
+fn what_the_server_does_is_for_admins() {
+    let server = Running::new(Config::default());
+    assert_eq!(server.client().ask("ACL SETUSER bob on nopass ~b* +@all -@admin"), Got::ok());
+    let mut bob = client(&server, "bob", "any");
+    for line in ["FB.STATS", "FB.INFO", "SLOWLOG GET"] {
+        assert!(is_refused(bob.ask(line), "NOPERM"), "{line}");
+    }
+}
+
 struct File(PathBuf);
 
 impl File {

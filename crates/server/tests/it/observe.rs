@@ -165,7 +165,23 @@ fn hot_keys_are_told_to_those_who_may_read_them() {
         let all = body(&server);
         assert_eq!(hottest(&all)["key"].as_str(), is_open.then_some("warm"));
         assert!(is_open || !all.contains("warm"), "{all}");
+        // Who comes without a word may no longer do all.
+        assert_eq!(client.ask("ACL SETUSER default -flushall"), Got::ok());
+        assert!(!body(&server).contains("warm"));
     }
+}
+
+/// Nobody makes a key hot that is refused to them.
+#[test]
+fn keys_that_are_refused_are_not_counted() {
+    let server = Running::new(Config::default());
+    let (mut admin, mut bob) = (server.client(), server.client());
+    assert_eq!(admin.ask("ACL SETUSER bob on nopass ~b* +@all"), Got::ok());
+    assert_eq!(bob.ask("AUTH bob any"), Got::ok());
+    let lines: Vec<String> = (0..4000).map(|_| "GET others".to_string()).collect();
+    assert!(bob.ask_all(&lines).iter().all(|got| matches!(got, Got::Error(_))));
+    let Got::Bulk(stats) = admin.ask("FB.STATS") else { panic!("a text comes") };
+    assert!(hottest(&String::from_utf8(stats).expect("it is text")).is_null());
 }
 
 /// Names that differ in what has to be escaped were one, which Prometheus refuses; and each window was a table to it.

@@ -118,6 +118,9 @@ pub(crate) fn tell_expired(shared: &Shared) {
         let mut turn = Turn::begin(shared, &mut Plan::default());
         for (database, key) in shared.expiries.take(turn.now) {
             tell(&mut turn, &Event { letter: b'x', name: "expired", database, key: &key });
+            if turn.outgoing.is_part() {
+                drop(std::mem::replace(&mut turn, Turn::begin(shared, &mut Plan::default())).finish());
+            }
         }
         // It has written nothing.
         drop(turn.finish());
@@ -129,7 +132,7 @@ fn tell(turn: &mut Turn<'_>, event: &Event<'_>) {
     if !shared.events.has(event.letter) || shared.hub.is_silent() {
         return;
     }
-    // A name that nobody can listen to goes to nobody.
+    // A name that nobody can listen to goes to nobody, nor does what is too much for one turn.
     if shared.events.has(b'K') {
         let name = [format!("__keyspace@{}__:", event.database).as_bytes(), event.key].concat();
         drop(turn.publish(Kind::Channel, &name, event.name.as_bytes()));

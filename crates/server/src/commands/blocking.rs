@@ -1,7 +1,8 @@
 //! Commands that wait until a list or sorted set has something.
 //!
-//! 1. A command that finds nothing has its client wait: it stands in a row at each of its keys, under the key's lock.
-//! 2. A turn that writes such a key wakes the first of the row, behind its commit. That client's loop does the command again,
+//! 1. A command that finds nothing has its client wait: it stands in a row at each of its keys, under the key's lock. There
+//!    is one for lists and one for sorted sets.
+//! 2. A turn that writes such a key wakes the first of each row, behind its commit. That client's loop does the command again,
 //!    in a turn of its own.
 //! 3. Only the first of a row takes. Once it has, or has gone, the next one is woken.
 //!
@@ -44,7 +45,9 @@ pub(super) const COMMANDS: &[Command] = &[
 ];
 
 /// What the arguments of a client that waits may take.
-const BYTES_MAX: usize = 1 << 20;
+const BYTES_MAX: usize = 4 << 20;
+/// What a key takes besides its bytes, which are there four times: a place in a stripe, with a row.
+const KEY_BYTES: usize = 300;
 
 /// A command that waits.
 #[derive(Debug)]
@@ -134,7 +137,7 @@ fn ready<'k>(call: &mut Call<'_, '_>, keys: &[&'k [u8]], kind: Type) -> Result<O
             Err(Refusal(_, None)) if is_again => continue,
             found => drop(found?),
         }
-        if call.turn.stripe(key).is_none_or(|stripe| stripe.is_first(database, key, id)) {
+        if call.turn.stripe(key).is_none_or(|stripe| stripe.is_first(database, key, kind, id)) {
             return Ok(Some(key));
         }
     }
@@ -142,7 +145,7 @@ fn ready<'k>(call: &mut Call<'_, '_>, keys: &[&'k [u8]], kind: Type) -> Result<O
 }
 
 /// Has the client wait, or tells it that there is nothing where it cannot.
-fn wait(call: &mut Call<'_, '_>, keys: &[&[u8]], deadline: Option<Instant>) -> Answer {
+fn wait(call: &mut Call<'_, '_>, keys: &[&[u8]], kind: Type, deadline: Option<Instant>) -> Answer {
     if call.turn.is_in_transaction() {
         match call.arguments[0].to_ascii_uppercase().as_slice() {
             b"BLMOVE" | b"BRPOPLPUSH" => call.reply.null(),
@@ -153,7 +156,7 @@ fn wait(call: &mut Call<'_, '_>, keys: &[&[u8]], deadline: Option<Instant>) -> A
     if call.client.blocked.is_some() {
         return Ok(());
     }
-    let taken = |argument: &&[u8]| argument.len().max(16) + 2 * size_of::<Vec<u8>>() + size_of::<Waiter>();
+    let taken = |argument: &&[u8]| 4 * argument.len() + KEY_BYTES;
     let bytes = call.arguments.iter().map(taken).sum();
     if bytes > BYTES_MAX {
         return Err("ERR too many keys to wait for".into());
@@ -162,10 +165,10 @@ fn wait(call: &mut Call<'_, '_>, keys: &[&[u8]], deadline: Option<Instant>) -> A
     for key in keys {
         let waiter = Waiter { id: call.client.id, seat: call.client.seat.clone() };
         if let Some(stripe) = call.turn.stripe(key) {
-            stripe.wait(database, key, waiter);
+            stripe.wait(database, key, kind, waiter);
         }
         // There may be something, though others stand before it that were not told of it.
-        call.turn.wake_first(database, key);
+        call.turn.wake_firsts(database, key);
     }
     call.turn.shared.blocked.fetch_add(1, Ordering::Relaxed);
     call.client.blocked = Some(Blocked {
@@ -187,7 +190,7 @@ fn pop(call: &mut Call<'_, '_>) -> Answer {
     let is_sorted = name[0].eq_ignore_ascii_case(&b'Z');
     let (kind, run): (_, fn(&mut Call<'_, '_>) -> Answer) =
         if is_sorted { (Type::SortedSet, sorted_sets::zpop) } else { (Type::List, lists::pop) };
-    let Some(key) = ready(call, keys, kind)? else { return wait(call, keys, deadline) };
+    let Some(key) = ready(call, keys, kind)? else { return wait(call, keys, kind, deadline) };
     let before = call.reply.bytes.len();
     with(call, &[name, key], run)?;
     let taken = call.reply.bytes.split_off(before);
@@ -215,7 +218,7 @@ fn pop_some(call: &mut Call<'_, '_>) -> Answer {
     if !ends.iter().any(|known| super::is(end, known)) {
         return Err(super::SYNTAX.into());
     }
-    let Some(key) = ready(call, keys, kind)? else { return wait(call, keys, deadline) };
+    let Some(key) = ready(call, keys, kind)? else { return wait(call, keys, kind, deadline) };
     with(call, &[&[name, b"1", key], words].concat(), run)?;
     stop(call);
     Ok(())
@@ -232,7 +235,7 @@ fn move_one(call: &mut Call<'_, '_>) -> Answer {
     let deadline = deadline(timeout)?;
     let keys = &rest[1..2];
     if ready(call, keys, Type::List)?.is_none() {
-        return wait(call, keys, deadline);
+        return wait(call, keys, Type::List, deadline);
     }
     with(call, rest, if is_short { lists::rpoplpush } else { lists::lmove })?;
     stop(call);

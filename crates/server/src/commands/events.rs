@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::{Call, Command, is};
+use super::{Call, Command, blocking, containers, is};
 use crate::pushes::Kind;
 use crate::shared::Shared;
 use crate::turn::{Plan, Turn};
@@ -87,6 +87,7 @@ const NAMES: &[(&str, u8, &str)] = &[
     ("LPUSHX", b'l', "lpush"),
     ("MSET", b'$', "set"),
     ("MSETNX", b'$', "set"),
+    ("PFMERGE", b'$', "pfadd"),
     ("PEXPIRE", b'g', "expire"),
     ("PEXPIREAT", b'g', "expire"),
     ("PERSIST", b'g', "persist"),
@@ -118,6 +119,9 @@ pub(crate) fn tell_expired(shared: &Shared) {
         let mut turn = Turn::begin(shared, &mut Plan::default());
         for (database, key) in shared.expiries.take(turn.now) {
             tell(&mut turn, &Event { letter: b'x', name: "expired", database, key: &key });
+            if turn.outgoing.is_part() {
+                drop(std::mem::replace(&mut turn, Turn::begin(shared, &mut Plan::default())).finish());
+            }
         }
         // It has written nothing.
         drop(turn.finish());
@@ -129,7 +133,7 @@ fn tell(turn: &mut Turn<'_>, event: &Event<'_>) {
     if !shared.events.has(event.letter) || shared.hub.is_silent() {
         return;
     }
-    // A name that nobody can listen to goes to nobody.
+    // A name that nobody can listen to goes to nobody, nor does what is too much for one turn.
     if shared.events.has(b'K') {
         let name = [format!("__keyspace@{}__:", event.database).as_bytes(), event.key].concat();
         drop(turn.publish(Kind::Channel, &name, event.name.as_bytes()));
@@ -146,13 +150,21 @@ fn name_of(command: &Command, arguments: &[&[u8]]) -> (u8, String) {
         return (*letter, (*name).to_string());
     }
     let has = |word: &str| arguments.iter().skip(2).any(|argument| is(argument, word));
+    // A key, or a member, may be called as a word is.
+    let is_option = |word: &&&[u8]| ["NX", "XX", "GT", "LT", "CH", "INCR"].iter().any(|one| is(word, one));
+    let increments = || arguments.iter().skip(2).take_while(is_option).any(|word| is(word, "INCR"));
+    let blocks = blocking::COMMANDS.iter().any(|one| one.name == command.name);
+    let is_end = |word: &str| {
+        let counted = containers::counted_of(&arguments[usize::from(blocks)..]);
+        counted.is_ok_and(|(_, words)| words.first().is_some_and(|end| is(end, word)))
+    };
     let name = match command.name {
-        "ZADD" if has("INCR") => "zincr".into(),
+        "ZADD" if increments() => "zincr".into(),
         "GETEX" if has("PERSIST") => return (b'g', "persist".into()),
         "GETEX" => return (b'g', "expire".into()),
-        "LMPOP" | "BLMPOP" => if has("LEFT") { "lpop" } else { "rpop" }.into(),
-        "ZMPOP" | "BZMPOP" => if has("MIN") { "zpopmin" } else { "zpopmax" }.into(),
-        name => name.trim_start_matches('B').to_ascii_lowercase(),
+        "LMPOP" | "BLMPOP" => if is_end("LEFT") { "lpop" } else { "rpop" }.into(),
+        "ZMPOP" | "BZMPOP" => if is_end("MIN") { "zpopmin" } else { "zpopmax" }.into(),
+        name => name[usize::from(blocks)..].to_ascii_lowercase(),
     };
     let letter = match name.as_bytes() {
         [b'z', ..] => b'z',

@@ -1,6 +1,6 @@
 //! Channels: who listens, and what is told to those who do.
 
-use super::{Answer, Call, Command, Refusal, Use, is, shown, wrong_arity};
+use super::{Answer, Call, Command, Refusal, Use, is, reply_bytes_max, shown, wrong_arity};
 use crate::glob;
 use crate::pushes::Kind;
 
@@ -73,17 +73,14 @@ fn subscribe(call: &mut Call<'_, '_>) -> Answer {
         );
     }
     let names = &call.arguments[1..];
-    let before = call.client.subscriptions.of(kind);
+    let mut count = call.client.subscriptions.count(kind);
     let (shared, client) = (call.turn.shared, &mut *call.client);
     // One that reads nothing costs no more than an eighth of what all have.
     let who = (client.id, &client.seat, shared.config.buffers_bytes_max / 8);
-    shared.hub.subscribe(who, &mut client.subscriptions, kind, names)?;
+    let are_new = shared.hub.subscribe(who, &mut client.subscriptions, kind, names)?;
     // Each name is told with the count that there was behind it.
-    let mut count = call.client.subscriptions.count(kind);
-    let mut seen: std::collections::BTreeSet<&[u8]> = before.iter().map(Vec::as_slice).collect();
-    count -= call.client.subscriptions.of(kind).len() - before.len();
-    for name in names {
-        count += usize::from(seen.insert(name));
+    for (name, is_new) in names.iter().zip(are_new) {
+        count += usize::from(is_new);
         tell(call, &word, Some(name), count);
     }
     Ok(())
@@ -96,20 +93,18 @@ fn unsubscribe(call: &mut Call<'_, '_>) -> Answer {
             format!("ERR {word} cannot stand in a transaction: each name has a reply of its own").into()
         );
     }
-    let all = call.client.subscriptions.of(kind);
-    let names: Vec<&[u8]> = match &call.arguments[1..] {
-        [] => all.iter().map(Vec::as_slice).collect(),
-        names => names.to_vec(),
-    };
+    let all = if call.arguments.len() == 1 { call.client.subscriptions.of(kind) } else { Vec::new() };
+    let all: Vec<&[u8]> = all.iter().map(Vec::as_slice).collect();
+    let names = if call.arguments.len() == 1 { &all[..] } else { &call.arguments[1..] };
     let mut count = call.client.subscriptions.count(kind);
-    let mut there: std::collections::BTreeSet<&[u8]> = all.iter().map(Vec::as_slice).collect();
     let client = &mut *call.client;
-    call.turn.shared.hub.unsubscribe(client.id, &mut client.subscriptions, kind, names.iter().copied());
+    let own = &mut client.subscriptions;
+    let were_there = call.turn.shared.hub.unsubscribe(client.id, own, kind, names.iter().copied());
     if names.is_empty() {
         tell(call, &word, None, count);
     }
-    for name in names {
-        count -= usize::from(there.remove(name));
+    for (name, was_there) in names.iter().zip(were_there) {
+        count -= usize::from(was_there);
         tell(call, &word, Some(name), count);
     }
     Ok(())
@@ -135,7 +130,8 @@ fn pubsub(call: &mut Call<'_, '_>) -> Answer {
         [word, pattern @ ..] if pattern.len() < 2 && (is(word, "CHANNELS") || is(word, "SHARDCHANNELS")) => {
             let kind = if is(word, "CHANNELS") { Kind::Channel } else { Kind::Shard };
             let pattern = pattern.first().map(|pattern| glob::checked(pattern)).transpose()?;
-            let active = hub.active(kind, pattern);
+            let (active, work) = hub.active(kind, pattern, reply_bytes_max(call))?;
+            call.turn.worked(work);
             call.reply.array(active.len());
             active.iter().for_each(|name| call.reply.bulk(name));
         }

@@ -125,7 +125,12 @@ fn config(call: &mut Call<'_, '_>) -> Answer {
         [word] if is(word, "RESETSTAT") => call.reply.ok(),
         [word, name, letters] if is(word, "SET") && is(name, "notify-keyspace-events") => {
             let letters = String::from_utf8_lossy(letters);
-            call.turn.shared.events.set(&letters).map_err(|text| format!("ERR {text}"))?;
+            let shared = call.turn.shared;
+            shared.events.set(&letters).map_err(|text| format!("ERR {text}"))?;
+            if !shared.events.tell_of_expiry() {
+                // What is written from now on is not noted, and would make it wrong.
+                shared.expiries.forget(None);
+            }
             call.reply.ok();
         }
         [word, ..] if is(word, "SET") => {

@@ -51,6 +51,7 @@ impl Expiries {
         let is_kept = |number: usize| database.is_some_and(|dropped| dropped != number);
         keys.in_order.retain(|one| is_kept(one.1));
         keys.expiry_of.retain(|one, _| is_kept(one.0));
+        keys.replaced.retain(|one| is_kept(one.0));
         keys.bytes = keys.expiry_of.keys().map(|one| 2 * one.1.len() + KEY_BYTES).sum();
     }
 

@@ -19,8 +19,10 @@ const NAMES_BYTES_MAX: usize = 4 << 20;
 const NAME_BYTES: usize = 200;
 /// All patterns together: each is held against each name that somebody publishes to.
 const PATTERNS_BYTES_MAX: usize = 64 << 10;
-/// So many steps of patterns are as much work as a byte of an answer.
+/// So many steps of patterns, or of a search for names, are as much work as a byte of an answer.
 const STEPS_OF_A_BYTE: usize = 16;
+/// A search for names takes so many steps: nobody begins to listen meanwhile.
+const SEARCH_STEPS_MAX: usize = 1 << 26;
 
 /// What a name is: of a channel, a pattern of such names, or of a channel that belongs to one shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +32,8 @@ pub(crate) enum Kind {
     Shard,
 }
 
-type Listeners = BTreeMap<u64, Arc<Outbox>>;
+/// Messages that are about to go out have it too: who comes or goes meanwhile changes a copy.
+pub(super) type Listeners = Arc<BTreeMap<u64, Arc<Outbox>>>;
 
 #[derive(Debug, Default)]
 struct Names {
@@ -86,16 +89,16 @@ fn bytes_of(name: &[u8]) -> usize {
 }
 
 impl Hub {
-    /// Has a connection listen to some names, all of them or none.
+    /// Has a connection listen to some names, all of them or none. Returns of each whether it is new.
     pub(crate) fn subscribe(
         &self,
         (id, seat, waiting_bytes_max): (u64, &Seat, usize),
         own: &mut Subscriptions,
         kind: Kind,
         names: &[&[u8]],
-    ) -> Result<(), Refusal> {
+    ) -> Result<Vec<bool>, Refusal> {
         let there = &own.names[kind as usize];
-        let new: BTreeSet<&[u8]> = names.iter().copied().filter(|name| !there.contains(*name)).collect();
+        let mut new: BTreeSet<&[u8]> = names.iter().copied().filter(|name| !there.contains(*name)).collect();
         if new.iter().any(|name| name.len() > NAME_BYTES_MAX) {
             return Err(
                 format!("ERR a channel's name, or a pattern, has at most {NAME_BYTES_MAX} bytes").into()
@@ -116,34 +119,37 @@ impl Hub {
             all.patterns_bytes = sum;
         }
         let outbox = own.outbox.get_or_insert_with(|| Arc::new(Outbox::new(seat.clone(), waiting_bytes_max)));
-        for name in new {
+        for name in &new {
             own.names[kind as usize].insert(name.to_vec());
-            all.of[kind as usize].entry(name.to_vec()).or_default().insert(id, Arc::clone(outbox));
+            let listeners = all.of[kind as usize].entry(name.to_vec()).or_default();
+            Arc::make_mut(listeners).insert(id, Arc::clone(outbox));
         }
         own.bytes += bytes;
         self.note(&all);
-        Ok(())
+        Ok(names.iter().map(|name| new.remove(name)).collect())
     }
 
     fn note(&self, names: &Names) {
         self.count.store(names.of.iter().map(HashMap::len).sum(), Ordering::Relaxed);
     }
 
-    /// Has a connection listen to some names no more.
+    /// Has a connection listen to some names no more. Returns of each whether it did.
     pub(crate) fn unsubscribe<'n>(
         &self,
         id: u64,
         own: &mut Subscriptions,
         kind: Kind,
         names: impl Iterator<Item = &'n [u8]>,
-    ) {
+    ) -> Vec<bool> {
         let mut all = self.names.write();
+        let mut were_there = Vec::new();
         for name in names {
-            if own.names[kind as usize].remove(name) {
+            were_there.push(own.names[kind as usize].remove(name));
+            if were_there.last() == Some(&true) {
                 own.bytes -= bytes_of(name);
                 let of = &mut all.of[kind as usize];
                 if let Some(listeners) = of.get_mut(name) {
-                    listeners.remove(&id);
+                    Arc::make_mut(listeners).remove(&id);
                     if listeners.is_empty() {
                         of.remove(name);
                         all.patterns_bytes -= if kind == Kind::Pattern { name.len() } else { 0 };
@@ -152,9 +158,14 @@ impl Hub {
             }
         }
         self.note(&all);
+        drop(all);
+        if !own.is_any() {
+            own.outbox.take().iter().for_each(|outbox| outbox.retire());
+        }
+        were_there
     }
 
-    /// Has it listen to nothing. What waits comes all the same.
+    /// Has it listen to nothing.
     pub(crate) fn leave(&self, id: u64, own: &mut Subscriptions) {
         for kind in [Kind::Channel, Kind::Pattern, Kind::Shard] {
             if !own.names[kind as usize].is_empty() {
@@ -183,13 +194,18 @@ impl Hub {
         if self.is_silent() {
             return Ok((0, 0));
         }
+        if out.is_full() {
+            return Err("ERR too much is published at once; publish less in a transaction".into());
+        }
         let all = self.names.read();
         let [channels, patterns, shards] = &all.of;
         let (word, direct) =
             if kind == Kind::Shard { (&b"smessage"[..], shards) } else { (&b"message"[..], channels) };
         let by_name = direct.get(name).map(|listeners| (vec![word, name], listeners));
         let is_asked = kind == Kind::Channel && !patterns.is_empty();
-        let matching = patterns.iter().filter(|(pattern, _)| is_asked && glob::matches(pattern, name));
+        let mut steps = 0;
+        let matching =
+            patterns.iter().filter(|(pattern, _)| is_asked && glob::counted(pattern, name, &mut steps));
         let by_pattern = matching
             .map(|(pattern, listeners)| (vec![&b"pmessage"[..], pattern.as_slice(), name], listeners));
         let (mut count, mut handled, mut shared_text) = (0, 0, None);
@@ -203,27 +219,74 @@ impl Hub {
             let text = shared_text.get_or_insert_with(|| Text::new(text, sum));
             let message = Arc::new(Message::new(&words, text));
             handled += message.bytes();
-            listeners.values().for_each(|outbox| out.push(outbox, &message));
+            out.push(listeners, message);
         }
-        out.add_bytes(handled);
-        let steps = if is_asked { all.patterns_bytes * name.len() } else { 0 };
+        out.add(handled, steps);
         Ok((count, handled + count * size_of::<Arc<Outbox>>() + steps / STEPS_OF_A_BYTE))
     }
 
-    /// Names that somebody listens to, of those that match.
-    pub(crate) fn active(&self, kind: Kind, pattern: Option<&[u8]>) -> Vec<Vec<u8>> {
+    /// Names that somebody listens to, of those that match, and what work that was, in bytes. Refused where they take more
+    /// than some bytes, or more steps than others can wait for.
+    pub(crate) fn active(
+        &self,
+        kind: Kind,
+        pattern: Option<&[u8]>,
+        bytes_max: usize,
+    ) -> Result<(Vec<Vec<u8>>, usize), Refusal> {
         let all = self.names.read();
-        let names = all.of[kind as usize].keys();
-        names.filter(|name| pattern.is_none_or(|pattern| glob::matches(pattern, name))).cloned().collect()
+        let (mut found, mut bytes, mut steps) = (Vec::new(), 0, 0);
+        for name in all.of[kind as usize].keys() {
+            steps += 1;
+            if pattern.is_none_or(|pattern| glob::counted(pattern, name, &mut steps)) {
+                bytes += bytes_of(name);
+                found.push(name.clone());
+            }
+            if steps > SEARCH_STEPS_MAX || bytes > bytes_max {
+                return Err("ERR there are too many channels; ask PUBSUB NUMSUB for those of interest".into());
+            }
+        }
+        Ok((found, steps / STEPS_OF_A_BYTE))
     }
 
     /// How many listen to a name.
     pub(crate) fn listeners(&self, kind: Kind, name: &[u8]) -> usize {
-        self.names.read().of[kind as usize].get(name).map_or(0, BTreeMap::len)
+        self.names.read().of[kind as usize].get(name).map_or(0, |listeners| listeners.len())
     }
 
     /// How many names there are of a kind.
     pub(crate) fn count_of(&self, kind: Kind) -> usize {
         self.names.read().of[kind as usize].len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::outbox::Bell;
+    use super::*;
+
+    /// Who reads what comes is not to be closed because much is published at once.
+    #[test]
+    fn too_much_of_one_turn_is_refused_and_closes_nobody() {
+        let poll = mio::Poll::new().expect("a poll");
+        let waker = Arc::new(mio::Waker::new(poll.registry(), mio::Token(0)).expect("a waker"));
+        let seat = Seat { bell: Arc::new(Bell::new(waker)), number: 0 };
+        let (hub, mut all) = (Hub::default(), Vec::new());
+        for id in 0..1000 {
+            let mut own = Subscriptions::default();
+            let new = hub.subscribe((id, &seat, 32 << 20), &mut own, Kind::Channel, &[b"c", b"c"]);
+            assert_eq!(new.expect("there is room"), [true, false]);
+            all.push(own);
+        }
+        let (mut out, sum) = (Outgoing::default(), Arc::default());
+        let mut publish = || hub.publish(&mut out, (&sum, usize::MAX), Kind::Channel, (b"c", b"m"));
+        let published = (0..10_000).take_while(|_| publish().is_ok()).count();
+        assert_eq!(published, (1 << 23) / 1000 + 1);
+        // One that goes meanwhile takes nothing, and nobody else misses anything.
+        let gone = all[0].outbox.clone().expect("it has listened");
+        hub.leave(0, &mut all[0]);
+        out.send();
+        assert_eq!(gone.bytes(), 0);
+        let bytes = all[1].waiting_bytes();
+        assert!(bytes > published * 10 && all[1..].iter().all(|one| one.waiting_bytes() == bytes));
     }
 }

@@ -183,6 +183,13 @@ impl Outbox {
         }
     }
 
+    /// Forgets what waits, and takes no more: the connection listens to nothing, and no message may come behind the reply
+    /// that says so.
+    pub(super) fn retire(&self) {
+        *self.waiting.lock() = Waiting { is_given_up: true, ..Waiting::default() };
+        self.bytes.store(0, Ordering::Relaxed);
+    }
+
     /// Writes messages behind a connection's replies, until those have so many bytes. `false` where it was given up.
     pub(crate) fn write(&self, reply: &mut Reply, bytes_max: usize) -> bool {
         let mut waiting = self.waiting.lock();

@@ -3,31 +3,47 @@
 use std::sync::Arc;
 
 use super::Kind;
-use super::outbox::{Message, Outbox};
+use super::hub::Listeners;
+use super::outbox::Message;
 use crate::commands::Refusal;
 use crate::turn::Turn;
 
-/// Who would get yet more of one turn is given up.
-const DELIVERIES_MAX: usize = 1 << 21;
+/// Beyond so many deliveries a turn publishes nothing more: the loop does nothing else while it makes them,
+const DELIVERIES_MAX: usize = 1 << 23;
+/// and beyond so many steps of patterns.
+const STEPS_MAX: usize = 1 << 30;
+/// What can be told in parts is told in such.
+const PART_DELIVERIES: usize = 100_000;
 
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Outgoing {
-    deliveries: Vec<(Arc<Outbox>, Arc<Message>)>,
+    messages: Vec<(Listeners, Arc<Message>)>,
+    deliveries: usize,
+    steps: usize,
     bytes: usize,
 }
 
 impl Outgoing {
-    pub(super) fn push(&mut self, outbox: &Arc<Outbox>, message: &Arc<Message>) {
-        if self.deliveries.len() == DELIVERIES_MAX {
-            return outbox.give_up();
-        }
-        self.deliveries.push((Arc::clone(outbox), Arc::clone(message)));
-        self.bytes += size_of::<(Arc<Outbox>, Arc<Message>)>();
+    pub(super) fn push(&mut self, listeners: &Listeners, message: Arc<Message>) {
+        self.deliveries += listeners.len();
+        self.bytes += size_of::<(Listeners, Arc<Message>)>();
+        self.messages.push((Arc::clone(listeners), message));
     }
 
-    pub(super) fn add_bytes(&mut self, bytes: usize) {
-        self.bytes += bytes;
+    /// Adds what messages take, and the steps of patterns that were held against their names.
+    pub(super) fn add(&mut self, bytes: usize, steps: usize) {
+        (self.bytes, self.steps) = (self.bytes + bytes, self.steps + steps);
+    }
+
+    /// Whether the turn may publish nothing more.
+    pub(super) fn is_full(&self) -> bool {
+        self.deliveries > DELIVERIES_MAX || self.steps > STEPS_MAX
+    }
+
+    /// Whether it is a good part of something larger.
+    pub(crate) fn is_part(&self) -> bool {
+        self.deliveries > PART_DELIVERIES
     }
 
     /// Memory that it takes.
@@ -36,7 +52,9 @@ impl Outgoing {
     }
 
     pub(crate) fn send(self) {
-        self.deliveries.iter().for_each(|(outbox, message)| outbox.put(message));
+        for (listeners, message) in &self.messages {
+            listeners.values().for_each(|outbox| outbox.put(message));
+        }
     }
 }
 

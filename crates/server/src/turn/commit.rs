@@ -20,7 +20,7 @@ impl Turn<'_> {
                  follows; ask that first in it, or before MULTI",
             ));
         }
-        self.worked(usize::MAX);
+        self.ends();
         self.commit()?;
         self.entries.values_mut().for_each(|entry| entry.is_written = false);
         self.read_bytes += std::mem::take(&mut self.written_bytes);
@@ -43,10 +43,6 @@ impl Turn<'_> {
         {
             let table = self.shared.table(*database)?;
             databases[*database] = true;
-            if self.shared.events.tell_of_expiry() {
-                let expiry = entry.stored.as_ref().and_then(|stored| stored.expiry);
-                self.shared.expiries.note((*database, key), expiry, self.now);
-            }
             match &entry.stored {
                 Some(Stored { bytes, expiry: None }) => batch.put(&table, key, bytes),
                 Some(Stored { bytes, expiry: Some(expiry) }) => {
@@ -67,6 +63,13 @@ impl Turn<'_> {
         let drops = self.elements.each_mut().map(Elements::takes_drops);
         // The disk is waited for without locks.
         let committed = self.shared.database.commit(batch, self.durability.min(Durability::Os));
+        if committed.is_ok() && self.shared.events.tell_of_expiry() {
+            let written = self.entries.iter().filter(|(_, entry)| entry.is_written);
+            for (Key { database, bytes: key }, entry) in written {
+                let expiry = entry.stored.as_ref().and_then(|stored| stored.expiry);
+                self.shared.expiries.note((*database, key), expiry, self.now);
+            }
+        }
         let written = (0..DATABASES).filter(|database| databases[*database]);
         written.for_each(|database| self.shared.key_counts.written(database));
         for (has_dropped, _) in self.shared.has_dropped.iter().zip(drops).filter(|(_, drops)| *drops) {

@@ -31,6 +31,8 @@ const ELEMENTS_BYTES_MAX: usize = 16 << 20;
 const READ_BYTES_MAX: usize = 8 << 20;
 /// What a turn has written is at most this before yet another request may write. Few come to it: transactions.
 const WRITTEN_BYTES_MAX: usize = 64 << 20;
+/// A transaction is refused more once it has handled this: its loop answers nobody else meanwhile.
+const TRANSACTION_WORK_BYTES_MAX: usize = 256 << 20;
 
 /// See the module.
 pub(crate) struct Turn<'s> {
@@ -199,20 +201,18 @@ impl<'s> Turn<'s> {
         debug_assert!(stripe.is_some(), "the plan has the key");
         if let Some(stripe) = stripe {
             stripe.written(database, key);
-            let first = stripe.first(database, key).map(|first| first.seat.clone());
-            self.wake(first);
         }
+        self.wake_firsts(database, key);
         if self.shared.events.are_on() {
             self.touched.push((database, key.to_vec()));
         }
         self.note_write();
     }
 
-    /// Wakes whoever is first in the row of a key, behind the commit.
-    pub(crate) fn wake_first(&mut self, database: usize, key: &[u8]) {
-        let first =
-            self.stripe(key).and_then(|stripe| stripe.first(database, key)).map(|first| first.seat.clone());
-        self.wake(first);
+    /// Wakes whoever is first in a row of a key, behind the commit.
+    pub(crate) fn wake_firsts(&mut self, database: usize, key: &[u8]) {
+        let firsts = self.stripe(key).map(|stripe| stripe.firsts(database, key));
+        firsts.into_iter().flatten().for_each(|first| self.wake(first));
     }
 
     /// Wakes a client behind the commit.
@@ -240,6 +240,11 @@ impl<'s> Turn<'s> {
         self.work_bytes = self.work_bytes.saturating_add(bytes);
     }
 
+    /// Notes that this is the last thing that it is asked.
+    fn ends(&mut self) {
+        self.work_bytes = self.work_bytes.max(WORK_BYTES_MAX + 1);
+    }
+
     /// Whether what it was asked is enough, and the rest is for the next one.
     pub(crate) fn is_over(&self) -> bool {
         self.failed.is_some()
@@ -250,11 +255,12 @@ impl<'s> Turn<'s> {
     /// Whether its transaction has read or written so much that nothing more may be.
     pub(crate) fn is_full(&self) -> bool {
         self.is_in_transaction()
-            && self
-                .written_bytes
-                .saturating_add(self.transaction_elements_bytes())
-                .saturating_add(self.outgoing.bytes())
-                > WRITTEN_BYTES_MAX
+            && (self.work_bytes > TRANSACTION_WORK_BYTES_MAX
+                || self
+                    .written_bytes
+                    .saturating_add(self.transaction_elements_bytes())
+                    .saturating_add(self.outgoing.bytes())
+                    > WRITTEN_BYTES_MAX)
     }
 
     /// How often something was written so far.

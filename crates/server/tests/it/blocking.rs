@@ -189,3 +189,24 @@ fn each_element_comes_to_one() {
     assert_eq!(taken.len(), 3 * EACH, "none is lost or comes twice");
     assert_eq!(taken.iter().collect::<BTreeSet<_>>().len(), 3 * EACH);
 }
+
+/// Those who wait for another type do not stand before them.
+#[test]
+fn who_waits_for_a_list_waits_for_no_sorted_set() {
+    let server = server(2);
+    let mut writer = server.client();
+    let mut sorted = waiting(&server, 2, "BZPOPMIN k 0");
+    let mut lists = waiting(&server, 2, "BLPOP k 0");
+    for number in ["0", "1"] {
+        assert_eq!(writer.ask(&format!("RPUSH k {number}")), Got::Int(1));
+        assert_eq!(lists.remove(0).read(), told(&["k", number]));
+    }
+    assert_eq!(writer.ask("ZADD k 1 a 2 b"), Got::Int(2));
+    assert_eq!(sorted[0].read(), told(&["k", "a", "1"]));
+    assert_eq!(sorted[1].read(), told(&["k", "b", "2"]));
+    assert_eq!(writer.ask("EXISTS k"), Got::Int(0));
+    let many = "k ".repeat(20_000);
+    assert!(
+        matches!(writer.ask(&format!("BLPOP {many}0")), Got::Error(text) if text.contains("too many keys"))
+    );
+}

@@ -95,3 +95,53 @@ fn events_are_asked_for_by_letters() {
     assert_eq!(writer.ask(&format!("CONFIG SET {name} AKE")), Got::ok());
     assert_eq!(asked(&mut writer), Got::Array(vec![Got::bulk(name), Got::bulk("AKE")]));
 }
+
+#[test]
+fn a_name_is_no_word_of_its_command() {
+    let files = Running::files();
+    let server =
+        Running::of(Running::open(&files), Config { loops: 2, events: "KA".into(), ..Config::default() });
+    let (mut listener, mut writer) = (server.client(), server.client());
+    listener.ask("PSUBSCRIBE __keyspace@0__:*");
+    for (line, expected) in [
+        ("BF.ADD f a", &["f bf.add"][..]),
+        ("PFADD p a", &["p pfadd"]),
+        ("PFMERGE q p", &["q pfadd"]),
+        ("RPUSH LEFT 1 2 3 4", &["LEFT rpush"]),
+        ("LMPOP 1 LEFT RIGHT", &["LEFT rpop"]),
+        ("BLMPOP 0 2 none LEFT LEFT", &["LEFT lpop"]),
+        ("BLPOP LEFT 0", &["LEFT lpop"]),
+        ("ZADD MIN 1 INCR 2 b 3 c", &["MIN zadd"]),
+        ("ZADD MIN XX INCR 1 INCR", &["MIN zincr"]),
+        ("ZMPOP 1 MIN MAX", &["MIN zpopmax"]),
+        ("BZMPOP 0 1 MIN MIN", &["MIN zpopmin"]),
+        ("BZPOPMAX MIN 0", &["MIN zpopmax", "MIN del"]),
+    ] {
+        assert!(!matches!(writer.ask(line), Got::Error(_)), "{line}");
+        assert_eq!(heard(&mut listener, &mut writer), expected, "{line}");
+    }
+}
+
+/// What was written while nobody asked is not known: no key is said to be over that may live.
+#[test]
+fn keys_that_live_are_not_told_to_be_over() {
+    let files = Running::files();
+    let server = Running::of(Running::open(&files), Config { events: "Ex".into(), ..Config::default() });
+    let (mut listener, mut writer) = (server.client(), server.client());
+    listener.ask("SUBSCRIBE __keyevent@0__:expired");
+    for line in [
+        "SET lives 1 PX 1500",
+        "CONFIG SET notify-keyspace-events KEg",
+        "PERSIST lives",
+        "CONFIG SET notify-keyspace-events Ex",
+        "SET over 1 PX 2000",
+    ] {
+        assert!(!matches!(writer.ask(line), Got::Error(_)), "{line}");
+    }
+    files.jobs.advance(std::time::Duration::from_secs(3));
+    assert_eq!(
+        listener.read(),
+        Got::Array(["message", "__keyevent@0__:expired", "over"].map(Got::bulk).to_vec())
+    );
+    assert_eq!(writer.ask("GET lives"), Got::bulk("1"));
+}

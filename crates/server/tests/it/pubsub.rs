@@ -146,3 +146,51 @@ fn names_and_patterns_have_bounds() {
     assert!(error_of(client.read()).contains("too many patterns"));
     assert_eq!(client.ask("SUBSCRIBE a"), counted("subscribe", "a", 1));
 }
+
+/// It would be taken for the next reply.
+#[test]
+fn nothing_comes_behind_the_reply_of_who_listens_no_more() {
+    let server = server();
+    let mut client = server.client();
+    client.ask("HELLO 3");
+    for (leave, replies) in
+        [("UNSUBSCRIBE a", counted("unsubscribe", "a", 0)), ("RESET", Got::Simple("RESET".into()))]
+    {
+        assert_eq!(client.ask("SUBSCRIBE a"), counted("subscribe", "a", 1));
+        let lines = ["PUBLISH a x", leave, "ECHO b"].map(String::from);
+        assert_eq!(client.ask_all(&lines), [Got::Int(1), replies, Got::bulk("b")]);
+        assert_eq!(client.ask("PING"), Got::Simple("PONG".into()));
+        assert_eq!(client.ask("SUBSCRIBE a a b"), counted("subscribe", "a", 1));
+        assert_eq!(
+            [client.read(), client.read()],
+            [counted("subscribe", "a", 1), counted("subscribe", "b", 2)]
+        );
+        assert_eq!(server.client().ask("PUBLISH a y"), Got::Int(1));
+        let mut read = client.read();
+        if let Got::Array(words) = &mut read {
+            assert_eq!(words.pop(), Some(Got::bulk("y")), "it listens again");
+        }
+        assert_eq!(client.ask("UNSUBSCRIBE a none"), counted("unsubscribe", "a", 1));
+        assert_eq!(client.read(), counted("unsubscribe", "none", 1));
+        assert_eq!(client.ask("UNSUBSCRIBE"), counted("unsubscribe", "b", 0));
+        client.ask("HELLO 3");
+    }
+}
+
+#[test]
+fn a_search_for_names_ends() {
+    let server = server();
+    let mut clients: Vec<Client> = (0..3).map(|_| server.client()).collect();
+    for (number, client) in clients.iter_mut().enumerate() {
+        client.ask("HELLO 3");
+        let names: Vec<Vec<u8>> =
+            (0..1500).map(|name| format!("{:a<1000}{number}.{name}", "").into()).collect();
+        let words = std::iter::once(&b"SUBSCRIBE"[..]).chain(names.iter().map(Vec::as_slice));
+        client.socket.write_all(&encode(&words.collect::<Vec<_>>())).expect("it is there");
+        (0..names.len()).for_each(|_| drop(client.read()));
+    }
+    let mut asker = server.client();
+    let slow = "*".to_string() + &"a".repeat(500) + "c";
+    assert!(error_of(asker.ask(&format!("PUBSUB CHANNELS {slow}"))).contains("too many channels"));
+    assert!(matches!(asker.ask("PUBSUB CHANNELS *.7"), Got::Array(names) if names.len() == 3));
+}

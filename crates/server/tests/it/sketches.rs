@@ -179,3 +179,82 @@ fn sketches_are_refused_what_is_none() {
     }
     assert_eq!(client.ask("DEL f c t"), Got::Int(3));
 }
+
+/// Bytes that no sketch has are refused, and stay as they are.
+#[test]
+fn damaged_sketches_are_refused() {
+    let database = Running::open(&Running::files());
+    let table = database.table("0").time_to_live(std::time::Duration::MAX).open().expect("it opens");
+    let bloom = |error: f64, capacity: u64, count: u64, hashes: u32| {
+        let mut bytes = [&b"b"[..], &error.to_le_bytes(), &2u32.to_le_bytes()].concat();
+        bytes.extend([capacity, count].map(u64::to_le_bytes).concat());
+        bytes.extend([hashes, 1].map(u32::to_le_bytes).concat());
+        [bytes, vec![0]].concat()
+    };
+    let top = [&b"t"[..], &[1u32, 8, 7].map(u32::to_le_bytes).concat(), &f64::NAN.to_le_bytes()].concat();
+    let others = [b"p\x02\x01\x07\x0c\x03\x08\x00\x08".to_vec(), b"pgarbage".to_vec(), top];
+    let filters = [
+        bloom(0.0, 1, 0, 1),
+        bloom(f64::NAN, 1, 0, 1),
+        bloom(0.1, 0, 0, 1),
+        bloom(0.1, 1, 2, 1),
+        bloom(0.1, 1, 0, 0),
+        bloom(0.1, 1, 0, 65),
+        bloom(0.1, 8, 0, 1),
+    ];
+    for (number, bytes) in filters.iter().chain(&others).enumerate() {
+        table.put(format!("k{number}"), bytes).expect("it is put");
+    }
+    let server = Running::of(database, Config::default());
+    let mut client = server.client();
+    for number in 0..6 {
+        refused(client.ask(&format!("BF.ADD k{number} a")), "damaged");
+    }
+    assert_eq!(client.ask("BF.ADD k6 a"), Got::Int(1), "it is sound but for what the others have");
+    client.ask("PFADD sound a");
+    for line in ["PFADD k7 a", "PFCOUNT k8", "PFCOUNT sound k7", "PFMERGE sound k8", "TOPK.INFO k9"] {
+        refused(client.ask(line), "damaged");
+    }
+    assert_eq!(client.ask("PFCOUNT sound"), Got::Int(1));
+}
+
+/// What one command, or one transaction, reads of large sketches is bounded.
+#[test]
+fn large_sketches_are_not_read_without_end() {
+    let server = Running::new(Config { buffers_bytes_max: 64 << 20, ..Config::default() });
+    let mut client = server.client();
+    assert_eq!(client.ask("CMS.INITBYDIM s 100000 10"), Got::ok());
+    assert_eq!(client.ask("CMS.MERGE s 3 s s s"), Got::ok());
+    refused(client.ask(&format!("CMS.MERGE s 1000{}", " s".repeat(1000))), "16777216");
+    client.ask("MULTI");
+    for _ in 0..100 {
+        client.ask("CMS.QUERY s a");
+    }
+    let Got::Array(all) = client.ask("EXEC") else { panic!("replies") };
+    let done = all.iter().filter(|one| matches!(one, Got::Array(_))).count();
+    assert!((60..70).contains(&done), "{done} of 4 MB each");
+    refused(all[99].clone(), "too much");
+}
+
+/// Counters of long items are fewer, and still never too low.
+#[test]
+fn long_items_have_fewer_counters() {
+    let server = Running::new(Config::default());
+    let mut client = server.client();
+    assert_eq!(client.ask("TOPK.RESERVE t 1000"), Got::ok());
+    let long = "x".repeat(1000);
+    for part in 0..3 {
+        let items = (part * 2000..(part + 1) * 2000).map(|one| format!("{one}{long}"));
+        assert!(matches!(ask_many(&mut client, &["TOPK.ADD", "t"], items), Got::Array(_)));
+    }
+    assert!(matches!(client.ask("TOPK.INCRBY t a 50000 b 40000"), Got::Array(_)));
+    let first = number(match client.ask(&format!("TOPK.ADD t 0{long}")) {
+        Got::Array(_) => match client.ask(&format!("TOPK.COUNT t 0{long}")) {
+            Got::Array(mut all) => all.remove(0),
+            other => panic!("{other:?}"),
+        },
+        other => panic!("{other:?}"),
+    });
+    assert!(first >= 2, "it came twice, and is told {first}");
+    assert!(matches!(client.ask("TOPK.LIST t"), Got::Array(all) if all[..2] == ["a", "b"].map(Got::bulk)));
+}

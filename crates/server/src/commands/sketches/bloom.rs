@@ -70,12 +70,17 @@ impl Filters {
             let (capacity, count, hashes) = (rest.u64()?, rest.u64()?, rest.u32()?);
             let length = rest.u32()? as usize;
             let bits = rest.bytes(length)?.to_vec();
-            if bits.is_empty() || hashes > HASHES_MAX {
+            let is_sound = capacity > 0 && count <= capacity && (1..=HASHES_MAX).contains(&hashes);
+            if bits.is_empty() || !is_sound {
                 return Err(damaged());
             }
             read.all.push(Filter { capacity, count, hashes, bits });
         }
-        if read.all.is_empty() { Err(damaged()) } else { Ok(read) }
+        let is_sound = (ERROR_MIN..1.0).contains(&read.error)
+            && read.expansion <= EXPANSION_MAX
+            && (1..=FILTERS_MAX).contains(&read.all.len())
+            && bytes.len() <= BYTES_MAX;
+        if is_sound { Ok(read) } else { Err(damaged()) }
     }
 
     fn write(&self, call: &mut Call<'_, '_>, key: &[u8]) -> Answer {

@@ -143,8 +143,10 @@ pub(super) fn merge(call: &mut Call<'_, '_>) -> Answer {
     };
     let known = read(call, target)?;
     let mut sum = CountMin::new(known.width, known.depth)?;
+    let mut budget = call.budget();
     for (source, weight) in sources.iter().zip(weights) {
         let source = read(call, source)?;
+        budget.take(source.cells.len() * CELL_BYTES)?;
         if (source.width, source.depth) != (sum.width, sum.depth) {
             return Err("CMS: width/depth is not equal".into());
         }

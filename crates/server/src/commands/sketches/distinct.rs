@@ -5,6 +5,7 @@ use forebay_aggregate::Aggregate;
 use forebay_aggregate::functions::ApproxDistinct;
 
 use super::super::{Answer, Call, Refusal};
+use super::damaged;
 use crate::value::Type;
 
 const LG_K: u8 = 14;
@@ -19,13 +20,25 @@ fn merged(function: &ApproxDistinct, states: &[Vec<u8>]) -> Vec<u8> {
     merged
 }
 
+/// A state as it is stored; one that cannot be read would be left out of what is merged, and lost.
+fn checked(function: &ApproxDistinct, state: &[u8]) -> Result<Vec<u8>, Refusal> {
+    match state.is_empty() || function.finish(state).is_ok() {
+        true => Ok(state.to_vec()),
+        false => Err(damaged()),
+    }
+}
+
 /// The states of keys that are there.
-fn states(call: &mut Call<'_, '_>, keys: &[&[u8]]) -> Result<Vec<Vec<u8>>, Refusal> {
+fn states(
+    call: &mut Call<'_, '_>,
+    function: &ApproxDistinct,
+    keys: &[&[u8]],
+) -> Result<Vec<Vec<u8>>, Refusal> {
     let mut states = Vec::new();
     let mut budget = call.budget();
     for key in keys {
         if let Some(state) = call.sketch(key, Type::HyperLogLog)? {
-            let state = state.to_vec();
+            let state = checked(function, state)?;
             budget.take(state.len())?;
             states.push(state);
         }
@@ -40,7 +53,8 @@ pub(super) fn add(call: &mut Call<'_, '_>) -> Answer {
     let function = ApproxDistinct::new(LG_K)?;
     let (key, items) = (call.arguments[1], &call.arguments[2..]);
     super::check_count(items)?;
-    let before = call.sketch(key, Type::HyperLogLog)?.map(<[u8]>::to_vec);
+    let before = call.sketch(key, Type::HyperLogLog)?;
+    let before = before.map(|state| checked(&function, state)).transpose()?;
     let mut after = before.clone().unwrap_or_default();
     for some in items.chunks(ELEMENTS_AT_A_TIME) {
         let mut states = vec![after];
@@ -62,7 +76,7 @@ pub(super) fn add(call: &mut Call<'_, '_>) -> Answer {
 pub(super) fn count(call: &mut Call<'_, '_>) -> Answer {
     let function = ApproxDistinct::new(LG_K)?;
     let keys = &call.arguments[1..];
-    let state = merged(&function, &states(call, keys)?);
+    let state = merged(&function, &states(call, &function, keys)?);
     let count = if state.is_empty() { 0.0 } else { function.finish(&state)? };
     call.reply.int(count.round() as i64);
     Ok(())
@@ -71,7 +85,7 @@ pub(super) fn count(call: &mut Call<'_, '_>) -> Answer {
 pub(super) fn merge(call: &mut Call<'_, '_>) -> Answer {
     let function = ApproxDistinct::new(LG_K)?;
     let keys = &call.arguments[1..];
-    let state = merged(&function, &states(call, keys)?);
+    let state = merged(&function, &states(call, &function, keys)?);
     call.put_sketch(call.arguments[1], Type::HyperLogLog, &state)?;
     call.reply.ok();
     Ok(())

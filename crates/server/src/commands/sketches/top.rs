@@ -5,8 +5,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 
 use super::super::{Answer, Call, Refusal, SYNTAX, integer, is};
-use super::damaged;
 use super::wire::Rest;
+use super::{BYTES_MAX, damaged};
 use crate::value::Type;
 
 const MISSING: &str = "TopK: key does not exist";
@@ -14,6 +14,9 @@ const MISSING: &str = "TopK: key does not exist";
 const COUNTERS_OF_ONE: usize = 8;
 const COUNT_MAX: u32 = 10_000;
 const ITEM_BYTES_MAX: usize = 1024;
+/// What a counter takes besides its item, and all of them together at most.
+const COUNTER_BYTES: usize = 8 + 4;
+const COUNTERS_BYTES_MAX: usize = BYTES_MAX - 64;
 /// The most that an item is counted at once, as in other servers.
 const MORE_MAX: i64 = 100_000;
 
@@ -35,7 +38,8 @@ impl Top {
             read.counters.push((rest.bytes(length)?.to_vec(), count));
         }
         let most = read.asked as usize * COUNTERS_OF_ONE;
-        if (1..=COUNT_MAX).contains(&read.asked) && read.counters.len() <= most {
+        let is_decay = (0.0..=1.0).contains(&f64::from_bits(read.told.2));
+        if (1..=COUNT_MAX).contains(&read.asked) && read.counters.len() <= most && is_decay {
             Ok(read)
         } else {
             Err(damaged())
@@ -76,10 +80,12 @@ struct Ranked {
     counts: HashMap<Vec<u8>, u64>,
     best: Ranks,
     rest: Ranks,
+    /// Which the counters take.
+    bytes: usize,
 }
 
 impl Ranked {
-    fn of(top: &mut Top) -> Self {
+    fn of(top: &mut Top) -> Result<Self, Refusal> {
         top.sort();
         let asked = top.asked as usize;
         let counters = std::mem::take(&mut top.counters);
@@ -87,7 +93,27 @@ impl Ranked {
             |some: &[(Vec<u8>, u64)]| some.iter().map(|one| (one.1, Reverse(one.0.clone()))).collect();
         let (best, rest) = counters.split_at(asked.min(counters.len()));
         let (best, rest) = (ranks(best), ranks(rest));
-        Self { asked, counts: counters.into_iter().collect(), best, rest }
+        let (count, bytes) = (counters.len(), counters.iter().map(|one| COUNTER_BYTES + one.0.len()).sum());
+        let counts: HashMap<_, _> = counters.into_iter().collect();
+        match counts.len() == count {
+            true => Ok(Self { asked, counts, best, rest, bytes }),
+            false => Err(damaged()),
+        }
+    }
+
+    /// Has there be room for another item. Returns how often that may have come, as it may be one that was dropped.
+    fn make_room(&mut self, item: &[u8]) -> u64 {
+        // Counters of many long items were fewer than there may be, and may be again.
+        let may_have_dropped = self.bytes > COUNTERS_BYTES_MAX / 2;
+        let mut least = self.rest.first().filter(|_| may_have_dropped).map_or(0, |one| one.0);
+        self.bytes += COUNTER_BYTES + item.len();
+        while self.counts.len() >= self.asked * COUNTERS_OF_ONE || self.bytes > COUNTERS_BYTES_MAX {
+            let Some((count, Reverse(dropped))) = self.rest.pop_first() else { break };
+            self.counts.remove(&dropped);
+            self.bytes -= COUNTER_BYTES + dropped.len();
+            least = count;
+        }
+        least
     }
 
     /// Counts an item. Returns the one that it has driven from the best.
@@ -100,14 +126,7 @@ impl Ranked {
                 self.rest.remove(&rank);
                 count
             }
-            None if self.counts.len() < self.asked * COUNTERS_OF_ONE => 0,
-            None => {
-                let least = self.rest.pop_first();
-                least.map_or(0, |(count, Reverse(item))| {
-                    self.counts.remove(&item);
-                    count
-                })
-            }
+            None => self.make_room(item),
         };
         let count = before.saturating_add(more);
         self.counts.insert(item.to_vec(), count);
@@ -170,7 +189,7 @@ pub(super) fn add(call: &mut Call<'_, '_>) -> Answer {
     }
     super::check_count(items)?;
     let mut top = read(call)?;
-    let mut ranked = Ranked::of(&mut top);
+    let mut ranked = Ranked::of(&mut top)?;
     let mut gone = Vec::with_capacity(items.len() / step);
     for one in items.chunks(step) {
         if one[0].len() > ITEM_BYTES_MAX {

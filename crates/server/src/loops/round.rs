@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use forebay::{Durability, Error};
+use forebay::Error;
 use smallvec::SmallVec;
 
 use super::Loop;

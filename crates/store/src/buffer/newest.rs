@@ -41,7 +41,7 @@ pub(super) struct Newest {
 impl Newest {
     fn new(rows: &TableRows<'_>, segment: u64, from: usize) -> Self {
         let hashed = if rows.order.is_uniform() { rows.order } else { Order::Hashed { seed: segment } };
-        Self { hashed, from, covers: from, slots: Slots::new() }
+        Self { hashed, from, covers: from, slots: Slots::default() }
     }
 
     pub(super) fn memory_bytes(&self) -> usize {

@@ -13,9 +13,10 @@ const _: () = assert!(SLOTS_MIN.is_power_of_two() && PARTS == 1 << 8, "a byte of
 const FREE: u64 = 0;
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Slots {
-    parts: Box<[Part; PARTS]>,
+    /// None before the first word.
+    parts: Vec<Part>,
     /// How many words there are.
     used: usize,
 }
@@ -55,13 +56,9 @@ impl Part {
 }
 
 impl Slots {
-    pub(super) fn new() -> Self {
-        Self { parts: Box::new(std::array::from_fn(|_| Part::default())), used: 0 }
-    }
-
     pub(super) fn memory_bytes(&self) -> usize {
         let slots: usize = self.parts.iter().map(|part| part.slots.capacity()).sum();
-        8 * slots + size_of::<[Part; PARTS]>()
+        8 * slots + size_of::<Part>() * self.parts.capacity()
     }
 
     /// How many words there are.
@@ -70,22 +67,23 @@ impl Slots {
     }
 
     #[inline]
-    fn part(&self, piece: u32) -> &Part {
-        &self.parts[(piece >> 24) as usize]
+    fn part(&self, piece: u32) -> Option<&Part> {
+        self.parts.get((piece >> 24) as usize)
     }
 
     /// Loads the slot where a piece should be.
     #[inline]
     pub(super) fn prefetch(&self, piece: u32) {
-        let part = self.part(piece);
-        part.slots.get(part.first(piece)).into_iter().for_each(prefetch);
+        let slot = self.part(piece).and_then(|part| part.slots.get(part.first(piece)));
+        slot.into_iter().for_each(prefetch);
     }
 
     /// The words of a piece.
     #[inline]
     pub(super) fn of(&self, piece: u32) -> impl Iterator<Item = u64> + '_ {
-        let part = self.part(piece);
-        let words = part.path(piece).map(|slot| part.slots[slot]).take_while(|&word| word != FREE);
+        let words = self.part(piece).into_iter().flat_map(move |part| {
+            part.path(piece).map(|slot| part.slots[slot]).take_while(|&word| word != FREE)
+        });
         words.filter(move |&word| piece_of(word) == piece)
     }
 
@@ -97,6 +95,9 @@ impl Slots {
         mut meets: impl FnMut(u64) -> Result<Option<u64>, E>,
     ) -> Result<(), E> {
         let piece = piece_of(word);
+        if self.parts.is_empty() {
+            self.parts = (0..PARTS).map(|_| Part::default()).collect();
+        }
         let part = &mut self.parts[(piece >> 24) as usize];
         if part.used * 4 >= part.slots.len() * 3 {
             part.grow();

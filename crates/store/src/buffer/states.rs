@@ -146,7 +146,7 @@ impl Found {
 
 impl States {
     fn new() -> Self {
-        Self { slots: Slots::new(), merges: Merges::default(), covers: 0 }
+        Self { slots: Slots::default(), merges: Merges::default(), covers: 0 }
     }
 
     fn memory_bytes(&self) -> usize {

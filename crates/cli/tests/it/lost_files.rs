@@ -86,17 +86,24 @@ fn a_superblock_of_another_database_is_told() {
     assert_eq!(folder.ok("get db t a b c"), "1\n2\n3\n");
 }
 
-/// The one behind it was called damaged, which is whole.
-#[test]
-fn a_missing_file_of_the_log_is_not_blamed_on_the_next() {
-    let folder = Folder::new("missing-log");
+/// A database of three commands, and the files of its log that have what the second has put.
+fn three_in_the_log(name: &str) -> (Folder, Vec<PathBuf>) {
+    let folder = Folder::new(name);
     (1..4).for_each(|value| drop(folder.ok(&format!("put db t k{value} {value}"))));
     let names = std::fs::read_dir(folder.path("db")).unwrap().map(|entry| entry.unwrap().path());
     let logs = names.filter(|path| path.extension().is_some_and(|end| end == "log"));
     // There may be others, which are kept for later.
     let has_second = |path: &PathBuf| std::fs::read(path).unwrap().windows(2).any(|bytes| bytes == b"k2");
-    let lost: Vec<PathBuf> = logs.filter(has_second).collect();
-    assert_eq!(lost.len(), 1, "{lost:?}");
+    let lost = logs.filter(has_second).collect();
+    (folder, lost)
+}
+
+/// The one behind it was called damaged, which is whole.
+#[test]
+fn a_missing_file_of_the_log_is_not_blamed_on_the_next() {
+    // Where the machine is busy a command lasts long enough for the log to go into lists.
+    let mut made = (0..9).map(|attempt| three_in_the_log(&format!("missing-log-{attempt}")));
+    let (folder, lost) = made.find(|(_, lost)| lost.len() == 1).expect("a log has it");
     std::fs::remove_file(&lost[0]).unwrap();
     folder.run("get db t k1").refused(1, &["missing", "forebay rescue"]);
     let told = folder.run("rescue db saved");

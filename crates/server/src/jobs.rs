@@ -5,15 +5,16 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Instant;
 
 use forebay_env::sync::Mutex;
-use mio::Waker;
 
 use crate::commands::{Answer, Call};
+use crate::held::Held;
 use crate::observe::{Request, shown};
+use crate::pushes::Bell;
 use crate::resp::Reply;
 use crate::shared::Shared;
 
@@ -31,28 +32,9 @@ pub(crate) struct Work {
     shown: Request,
 }
 
-/// Memory that is in the sum of all for as long as this is there.
-struct Held {
-    bytes: usize,
-    sum: Arc<AtomicUsize>,
-}
-
-impl Held {
-    fn new(bytes: usize, sum: &Arc<AtomicUsize>) -> Self {
-        sum.fetch_add(bytes, Ordering::Relaxed);
-        Self { bytes, sum: Arc::clone(sum) }
-    }
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        self.sum.fetch_sub(self.bytes, Ordering::Relaxed);
-    }
-}
-
 impl std::fmt::Debug for Work {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Work({} bytes)", self.held.bytes)
+        write!(f, "Work({} bytes)", self.held.bytes())
     }
 }
 
@@ -104,7 +86,7 @@ impl Slot {
 struct Task {
     version: u8,
     slot: Arc<Slot>,
-    waker: Arc<Waker>,
+    bell: Arc<Bell>,
 }
 
 /// Those that wait.
@@ -120,8 +102,8 @@ impl Jobs {
     }
 
     /// Has a thread do it, and then wakes a loop.
-    pub(crate) fn submit(&self, work: Work, version: u8, waker: &Arc<Waker>) -> Arc<Slot> {
-        let bytes = work.held.bytes;
+    pub(crate) fn submit(&self, work: Work, version: u8, bell: &Arc<Bell>) -> Arc<Slot> {
+        let bytes = work.held.bytes();
         let slot = Slot {
             work: Mutex::new(Some(work)),
             bytes,
@@ -129,7 +111,7 @@ impl Jobs {
             reply: Mutex::default(),
         };
         let slot = Arc::new(slot);
-        let task = Task { version, slot: Arc::clone(&slot), waker: Arc::clone(waker) };
+        let task = Task { version, slot: Arc::clone(&slot), bell: Arc::clone(bell) };
         // Once they are closed no loop asks any more.
         let sent = self.to.lock().as_ref().map(|to| to.send(task).is_ok());
         debug_assert!(sent != Some(false), "the receiver is here");
@@ -140,7 +122,7 @@ impl Jobs {
     pub(crate) fn run(&self, shared: &Shared) {
         loop {
             let next = self.from.lock().recv();
-            let Ok(Task { version, slot, waker }) = next else { return };
+            let Ok(Task { version, slot, bell }) = next else { return };
             let mut reply = Reply { bytes: Vec::new(), version };
             let work = slot.work.lock().take();
             if let Some(Work { run, held, shown }) = work {
@@ -154,8 +136,7 @@ impl Jobs {
                 drop(held);
                 shared.slow.note(begin.elapsed(), || shared.database.unix_milliseconds(), || shown);
                 *slot.reply.lock() = Some(reply.bytes);
-                // A loop that cannot be woken looks by itself within a second.
-                drop(waker.wake());
+                bell.wake();
             }
         }
     }
@@ -175,14 +156,15 @@ mod tests {
     fn what_waits_for_a_thread_goes_with_who_asked() {
         let (jobs, sum, kept) = (Jobs::new(), Arc::default(), Arc::new(()));
         let poll = mio::Poll::new().expect("a poll");
-        let waker = Arc::new(Waker::new(poll.registry(), mio::Token(0)).expect("a waker"));
+        let waker = mio::Waker::new(poll.registry(), mio::Token(0)).expect("a waker");
+        let bell = Arc::new(Bell::new(Arc::new(waker)));
         let seen = Arc::downgrade(&kept);
         let run = Box::new(move |_: &mut Reply, _: &Slot| {
             drop(kept);
             Ok(())
         });
         let work = Work { run, held: Held::new(1000, &sum), shown: shown(&[b"X"], 0) };
-        let slot = jobs.submit(work, 2, &waker);
+        let slot = jobs.submit(work, 2, &bell);
         assert_eq!((sum.load(Ordering::Relaxed), seen.strong_count()), (1000, 1));
         slot.leave();
         assert_eq!((sum.load(Ordering::Relaxed), seen.strong_count()), (0, 0));

@@ -24,6 +24,7 @@ mod commands;
 mod config;
 mod elements;
 mod glob;
+mod held;
 mod jobs;
 mod key_counts;
 mod loops;

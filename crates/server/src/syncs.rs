@@ -10,8 +10,8 @@ use std::thread::{self, JoinHandle, Thread};
 
 use forebay::{Error, Result};
 use forebay_env::sync::Mutex;
-use mio::Waker;
 
+use crate::pushes::Bell;
 use crate::shared::Shared;
 
 /// What became of a sync that somebody waits for.
@@ -26,18 +26,18 @@ impl Synced {
 }
 
 /// Those that wait.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Syncs {
-    waiting: Mutex<Vec<(Arc<Synced>, Arc<Waker>)>>,
+    waiting: Mutex<Vec<(Arc<Synced>, Arc<Bell>)>>,
     thread: OnceLock<Thread>,
     is_closed: AtomicBool,
 }
 
 impl Syncs {
     /// Has all that was committed until now on the disk, and then wakes a loop.
-    pub(crate) fn submit(&self, waker: &Arc<Waker>) -> Arc<Synced> {
+    pub(crate) fn submit(&self, bell: &Arc<Bell>) -> Arc<Synced> {
         let synced = Arc::default();
-        self.waiting.lock().push((Arc::clone(&synced), Arc::clone(waker)));
+        self.waiting.lock().push((Arc::clone(&synced), Arc::clone(bell)));
         self.thread.get().into_iter().for_each(Thread::unpark);
         synced
     }
@@ -64,10 +64,9 @@ impl Syncs {
             shared.is_failing.fetch_or(outcome.is_err(), Ordering::Relaxed);
             // Each is told once, and all before the first loop looks.
             waiting.iter().for_each(|(synced, _)| drop(synced.0.set(outcome.clone())));
-            let mut wakers: Vec<Arc<Waker>> = waiting.into_iter().map(|(_, waker)| waker).collect();
-            wakers.dedup_by(|one, other| Arc::ptr_eq(one, other));
-            // A loop that cannot be woken looks by itself within a second.
-            wakers.iter().for_each(|waker| drop(waker.wake()));
+            let mut bells: Vec<Arc<Bell>> = waiting.into_iter().map(|(_, bell)| bell).collect();
+            bells.dedup_by(|one, other| Arc::ptr_eq(one, other));
+            bells.iter().for_each(|bell| bell.wake());
         }
     }
 }

@@ -24,6 +24,7 @@ use forebay_env::sync::{Mutex, RwLock};
 
 use crate::config::Config;
 pub(crate) use log::{Guesses, Log, Note};
+pub(crate) use passwords::hex;
 pub(crate) use user::{Denied, User};
 
 const USERS_MAX: usize = 10_000;
@@ -172,8 +173,7 @@ impl Acl {
             // It may have been taken from the user.
             let _ = Arc::make_mut(default).apply(&[b"<", password.as_bytes()].concat());
         }
-        let lines: Vec<Vec<u8>> = users.iter().map(|user| [user.shown(), b"\n".into()].concat()).collect();
-        let (text, told) = (lines.concat(), |reason| format!("{}: {reason}", file.display()));
+        let (text, told) = (text_of(&users), |reason| format!("{}: {reason}", file.display()));
         if text.len() as u64 > FILE_BYTES_MAX {
             return Err(told(format!("it would have more than {FILE_BYTES_MAX} bytes, and stays as it is")));
         }
@@ -267,9 +267,12 @@ fn write(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
 
 /// The users of a file, as they would be written.
 pub(crate) fn shown_users(text: &[u8]) -> std::result::Result<Vec<u8>, String> {
-    let lines =
-        |users: &Users| users.values().flat_map(|user| [user.shown(), b"\n".into()].concat()).collect();
-    parse(text, || 0).map(|users| lines(&users))
+    parse(text, || 0).map(|users| text_of(users.values()))
+}
+
+/// A line for each user.
+fn text_of<'u>(users: impl IntoIterator<Item = &'u Arc<User>>) -> Vec<u8> {
+    users.into_iter().flat_map(|user| [user.shown(), b"\n".into()].concat()).collect()
 }
 
 pub(crate) fn categories() -> &'static [&'static str] {
@@ -294,7 +297,7 @@ pub(crate) struct Told {
 pub(crate) fn told(user: &User) -> Told {
     Told {
         flags: user.flags(),
-        passwords: user.passwords.iter().map(|hash| passwords::hex(hash)).collect(),
+        passwords: user.passwords.iter().map(|hash| hex(hash)).collect(),
         rules: [
             ("commands", user.shown_commands().into_bytes()),
             ("keys", user.shown_keys()),

@@ -8,7 +8,7 @@ pub(super) fn hash(password: &[u8]) -> Hash {
     Sha256::digest(password).into()
 }
 
-pub(super) fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

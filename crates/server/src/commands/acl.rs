@@ -133,8 +133,7 @@ fn generate(call: &mut Call<'_, '_>, bits: Option<&&[u8]>) -> Answer {
     let mut bytes = vec![0; digits.div_ceil(2)];
     let filled = rustls::crypto::ring::default_provider().secure_random.fill(&mut bytes);
     filled.map_err(|_| Refusal::from("ERR the machine has no random numbers"))?;
-    let text: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    call.reply.bulk(&text.as_bytes()[..digits]);
+    call.reply.bulk(&acl::hex(&bytes).as_bytes()[..digits]);
     Ok(())
 }
 

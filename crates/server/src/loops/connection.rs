@@ -112,7 +112,15 @@ impl Connection {
 
     /// Whether it is to be asked nothing before something else has happened.
     pub(super) fn waits(&self) -> bool {
-        self.job.is_some() || self.client.blocked.is_some() || self.gate.is_some()
+        self.job.is_some()
+            || self.client.blocked.is_some()
+            || self.gate.is_some()
+            || self.held_until.is_some()
+    }
+
+    /// Whether the command that waits is to be done again.
+    pub(super) fn is_due_again(&self) -> bool {
+        self.is_woken && self.gate.is_none() && self.held_until.is_none()
     }
 
     /// Has its last replies, to so many requests, sent once a sync has succeeded.
@@ -123,14 +131,13 @@ impl Connection {
 
     /// Lets replies go that waited for a sync, if that is over. Says whether it is.
     pub(super) fn release(&mut self) -> bool {
-        let Some(outcome) = self.gate.as_ref().and_then(|gate| gate.synced.outcome().cloned()) else {
-            return self.gate.is_none();
-        };
-        let gate = self.gate.take();
-        if let (Some(gate), Err(error)) = (gate, outcome) {
-            self.fail(gate.replies_from, gate.requests, &error);
+        let over = self.gate.take_if(|gate| gate.synced.outcome().is_some());
+        if let Some(gate) = over
+            && let Some(Err(error)) = gate.synced.outcome()
+        {
+            self.fail(gate.replies_from, gate.requests, error);
         }
-        true
+        self.gate.is_none()
     }
 
     /// Tells an error in place of its last replies, to so many requests, and ends: nobody knows what of them was kept, and

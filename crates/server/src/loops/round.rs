@@ -69,12 +69,11 @@ impl Loop {
         let (mut left, mut left_handshakes) = (ROUND_BYTES_MAX, HANDSHAKES_MAX);
         for &number in &ready {
             let Some(connection) = &mut self.connections[number] else { continue };
-            let is_held = connection.held_until.is_some();
-            if connection.is_woken && !connection.is_over && connection.gate.is_none() && !is_held {
+            if connection.is_due_again() && !connection.is_over {
                 asked.extend(plan_again(number, connection, &mut plan));
                 continue;
             }
-            if connection.is_over || connection.is_behind() || connection.waits() || is_held {
+            if connection.is_over || connection.is_behind() || connection.waits() {
                 continue;
             }
             let is_next = left > 0 && (connection.stream.is_open() || left_handshakes > 0);
@@ -98,8 +97,8 @@ impl Loop {
                 // One that has ended would not be seen to be gone as it waits.
                 connection.is_over |= connection.client.blocked.is_some() && connection.is_read_to_end;
                 if let Some(work) = connection.client.work.take() {
-                    let waker = self.doors[self.number].bell().waker();
-                    connection.job = Some(self.shared.jobs.submit(work, connection.reply.version, waker));
+                    let bell = self.doors[self.number].bell();
+                    connection.job = Some(self.shared.jobs.submit(work, connection.reply.version, bell));
                     self.working.push(one.number);
                 }
                 if let held @ 1.. = std::mem::take(&mut connection.client.held_seconds) {
@@ -191,7 +190,7 @@ impl Loop {
             self.close(number);
         } else if !is_over
             && !connection.is_behind()
-            && (connection.is_woken && connection.gate.is_none()
+            && (connection.is_due_again()
                 || connection.client.subscriptions.waiting_bytes() > 0
                 || !connection.waits() && (connection.is_readable || connection.has_more || was_behind))
         {
@@ -232,8 +231,8 @@ impl Loop {
         if is_failing != finished.is_err() && (!is_failing || has_written) {
             self.shared.is_failing.store(!is_failing, Ordering::Relaxed);
         }
-        let synced =
-            matches!(finished, Ok(true)).then(|| shared.syncs.submit(self.doors[self.number].bell().waker()));
+        let waits_for_disk = finished.is_ok() && asked.iter().any(|one| one.is_durable);
+        let synced = waits_for_disk.then(|| shared.syncs.submit(self.doors[self.number].bell()));
         for one in asked.iter().filter(|one| one.done > 0) {
             let Some(connection) = &mut self.connections[one.number] else { continue };
             match (&finished, &synced) {

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 
+use forebay_env::Rng;
 use forebay_env::sync::Mutex;
 
 /// So many keys are counted.
@@ -19,12 +20,12 @@ const HALVED_SECONDS: u64 = 10;
 /// Which requests of a loop are looked at. The steps are drawn, so that no pattern of requests hides from them.
 pub(crate) struct Sampler {
     left: u64,
-    random: u64,
+    rng: Rng,
 }
 
 impl Sampler {
     pub(crate) fn new(seed: u64) -> Self {
-        Self { left: SAMPLED, random: seed | 1 }
+        Self { left: SAMPLED, rng: Rng::new(seed) }
     }
 
     pub(crate) fn takes(&mut self) -> bool {
@@ -32,11 +33,7 @@ impl Sampler {
         if self.left > 0 {
             return false;
         }
-        // Xorshift, by Marsaglia.
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        self.left = 1 + (self.random >> 32) % (2 * SAMPLED - 1);
+        self.left = 1 + self.rng.below(2 * SAMPLED - 1);
         true
     }
 }

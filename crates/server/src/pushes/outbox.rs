@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use forebay_env::sync::Mutex;
 use mio::Waker;
 
+use crate::held::Held;
 use crate::resp::Reply;
 
 /// Wakes a loop, which then looks at some of its connections.
@@ -18,10 +19,6 @@ pub(crate) struct Bell {
 impl Bell {
     pub(crate) fn new(waker: Arc<Waker>) -> Self {
         Self { waker, numbers: Mutex::default() }
-    }
-
-    pub(crate) fn waker(&self) -> &Arc<Waker> {
-        &self.waker
     }
 
     /// One that cannot be woken looks by itself within a second.
@@ -71,7 +68,7 @@ impl std::fmt::Debug for Seat {
 #[derive(Debug)]
 struct Counted {
     bytes: Vec<u8>,
-    sum: Arc<AtomicUsize>,
+    held: Held,
 }
 
 /// What bytes that are counted take besides.
@@ -79,14 +76,7 @@ const COUNTED_BYTES: usize = 128;
 
 impl Counted {
     fn new(bytes: Vec<u8>, sum: &Arc<AtomicUsize>) -> Self {
-        sum.fetch_add(bytes.capacity() + COUNTED_BYTES, Ordering::Relaxed);
-        Self { bytes, sum: Arc::clone(sum) }
-    }
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.sum.fetch_sub(self.bytes.capacity() + COUNTED_BYTES, Ordering::Relaxed);
+        Self { held: Held::new(bytes.capacity() + COUNTED_BYTES, sum), bytes }
     }
 }
 
@@ -116,7 +106,7 @@ impl Message {
         let mut head = Reply { bytes: Vec::new(), version: 3 };
         head.push(words.len() + 1);
         words.iter().for_each(|word| head.bulk(word));
-        Self { head: Counted::new(head.bytes, &text.0.sum), text: text.clone() }
+        Self { head: Counted::new(head.bytes, text.0.held.sum()), text: text.clone() }
     }
 
     /// What it counts for each connection that it waits for.

@@ -38,11 +38,12 @@ impl Turn<'_> {
     }
 
     fn commit_written(&mut self) -> Result<()> {
-        let (mut batch, mut databases) = (std::mem::take(&mut self.added), [false; DATABASES]);
+        let (mut writes, mut drops) = ([false; DATABASES], [false; DATABASES]);
+        let mut batch = std::mem::take(&mut self.added);
         for (Key { database, bytes: key }, entry) in self.entries.iter().filter(|(_, entry)| entry.is_written)
         {
             let table = self.shared.table(*database)?;
-            databases[*database] = true;
+            writes[*database] = true;
             match &entry.stored {
                 Some(Stored { bytes, expiry: None }) => batch.put(&table, key, bytes),
                 Some(Stored { bytes, expiry: Some(expiry) }) => {
@@ -53,14 +54,13 @@ impl Turn<'_> {
         }
         for (database, elements) in self.elements.iter_mut().enumerate() {
             match elements.is_written() {
-                true => elements.write_out(&self.shared.elements(database)?, &mut batch),
+                true => drops[database] = elements.write_out(&self.shared.elements(database)?, &mut batch),
                 false => *elements = Elements::default(),
             }
         }
         if batch.is_empty() {
             return Ok(());
         }
-        let drops = self.elements.each_mut().map(Elements::takes_drops);
         // The disk is waited for without locks.
         let committed = self.shared.database.commit(batch, self.durability.min(Durability::Os));
         if committed.is_ok() && self.shared.events.tell_of_expiry() {
@@ -70,24 +70,26 @@ impl Turn<'_> {
                 self.shared.expiries.note((*database, key), expiry, self.now);
             }
         }
-        let written = (0..DATABASES).filter(|database| databases[*database]);
-        written.for_each(|database| self.shared.key_counts.written(database));
-        for (has_dropped, _) in self.shared.has_dropped.iter().zip(drops).filter(|(_, drops)| *drops) {
-            has_dropped.store(true, Ordering::SeqCst);
+        for database in 0..DATABASES {
+            if writes[database] {
+                self.shared.key_counts.written(database);
+            }
+            if drops[database] {
+                self.shared.has_dropped[database].store(true, Ordering::SeqCst);
+            }
         }
         committed.map(drop)
     }
 
-    /// Commits what was written, and gives the locks back; what was published goes out behind it. Returns whether somebody
-    /// waits for the disk.
-    pub(crate) fn finish(mut self) -> Result<bool> {
+    /// Commits what was written, and gives the locks back; what was published goes out behind it.
+    pub(crate) fn finish(mut self) -> Result<()> {
         let committed = self.commit();
-        let Self { locks, has_written, durability, woken, outgoing, .. } = self;
+        let Self { locks, woken, outgoing, .. } = self;
         drop(locks);
         // Also of a commit that failed: who was to take something then is gone, and others wait behind it.
         woken.iter().for_each(Seat::ring);
         committed?;
         outgoing.send();
-        Ok(has_written && durability == Durability::Disk)
+        Ok(())
     }
 }

@@ -60,17 +60,12 @@ impl Elements {
         self.insert(elements::owner(id), Some(key.to_vec()), true);
     }
 
-    /// Whether containers were dropped since this was asked.
-    pub(super) fn takes_drops(&mut self) -> bool {
-        std::mem::take(&mut self.drops)
-    }
-
     pub(super) fn is_written(&self) -> bool {
         !self.cleared.is_empty() || self.known.values().any(|known| known.is_written)
     }
 
-    /// Adds to a batch what was written, and forgets it all.
-    pub(super) fn write_out(&mut self, table: &OrderedTable, batch: &mut Batch) {
+    /// Adds to a batch what was written, and forgets it all. Returns whether containers were dropped.
+    pub(super) fn write_out(&mut self, table: &OrderedTable, batch: &mut Batch) -> bool {
         for range in self.cleared.drain(..) {
             batch.delete_range(table, range);
         }
@@ -82,6 +77,7 @@ impl Elements {
             }
         }
         self.bytes = 0;
+        std::mem::take(&mut self.drops)
     }
 }
 

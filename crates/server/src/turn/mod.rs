@@ -47,7 +47,6 @@ pub(crate) struct Turn<'s> {
     work_bytes: usize,
     /// The time by which keys expire.
     pub(crate) now: u64,
-    has_written: bool,
     /// Of the transaction that runs: whether it has written.
     transaction: Option<bool>,
     /// What elements took where the turn began, or the transaction.
@@ -82,7 +81,6 @@ impl<'s> Turn<'s> {
             read_bytes: 0,
             work_bytes: 0,
             now: shared.database.unix_milliseconds(),
-            has_written: false,
             transaction: None,
             elements_before: 0,
             changes: 0,
@@ -231,7 +229,7 @@ impl<'s> Turn<'s> {
     }
 
     fn note_write(&mut self) {
-        (self.has_written, self.changes) = (true, self.changes + 1);
+        self.changes += 1;
         self.transaction = self.transaction.map(|_| true);
     }
 
@@ -335,6 +333,5 @@ impl<'s> Turn<'s> {
             self.elements[number] = Elements::default();
         }
         self.entries.retain(|key, _| database.is_some_and(|dropped| dropped != key.database));
-        self.has_written = true;
     }
 }

@@ -3,6 +3,8 @@
 
 use forebay_base::sort::piece_of;
 
+/// So many lookups wait for memory at the same time.
+pub(super) const AHEAD: usize = 16;
 /// So many behind the first guess: of a million words one is off by some tens then.
 pub(super) const STEPS: usize = 2;
 

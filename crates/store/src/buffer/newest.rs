@@ -11,6 +11,7 @@ use forebay_base::sort::Pieces;
 use forebay_base::{Order, Record};
 
 use super::memtable::Memtable;
+use super::nearby::AHEAD;
 use super::notes::word_of;
 use super::range_deletes;
 use super::run::place_in;
@@ -25,8 +26,6 @@ const BEHIND_SHARE: usize = 64;
 /// rest, for which there is room.
 const KEY_BYTES: usize = 16;
 const MEMORY_SHARE: usize = if cfg!(test) { 1 << 10 } else { 16 };
-/// So many lookups wait for memory at the same time.
-const AHEAD: usize = 16;
 
 /// See the module.
 #[derive(Debug)]

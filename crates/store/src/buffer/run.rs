@@ -227,7 +227,7 @@ impl Run {
             return;
         }
         let words = self.words();
-        let mut near: SmallVec<[(u32, usize); 16]> = prefixes
+        let mut near: SmallVec<[(u32, usize); nearby::AHEAD]> = prefixes
             .map(|prefix| self.pieces.of(prefix))
             .map(|piece| (piece, nearby::begin(words, piece)))
             .collect();

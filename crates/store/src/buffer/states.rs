@@ -22,6 +22,7 @@ use super::slots::Slots;
 /// takes as long as to look through all of them, which it does anyway. So few lookups meet many that wait.
 const TAKEN_MIN: usize = 2048;
 const TAKEN_SHARE: usize = 32;
+
 /// States of what lookups have taken in so far. The words that wait are the index's.
 #[derive(Debug, Default)]
 pub(super) struct Latest {
@@ -34,7 +35,7 @@ pub(super) struct Latest {
 }
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct States {
     slots: Slots,
     merges: Merges,
@@ -89,7 +90,7 @@ impl Latest {
         debug_assert!(self.taken <= words.len(), "what is taken in was there");
         let waiting = self.untaken(words, limit).len();
         let end = self.taken + waiting.min(TAKEN_MIN.max(waiting / TAKEN_SHARE));
-        let states = self.states.get_or_insert_with(States::new);
+        let states = self.states.get_or_insert_default();
         if self.odd || states.covers > limit {
             return false;
         }
@@ -145,10 +146,6 @@ impl Found {
 }
 
 impl States {
-    fn new() -> Self {
-        Self { slots: Slots::default(), merges: Merges::default(), covers: 0 }
-    }
-
     fn memory_bytes(&self) -> usize {
         self.slots.memory_bytes() + self.merges.records.capacity()
     }

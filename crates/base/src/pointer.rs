@@ -1,13 +1,15 @@
 //! The way to a value that stands in a value file: what a [`Kind::Pointer`](crate::Kind::Pointer) has for a value.
 //!
 //! `varint file | varint offset | varint bytes | u32 sum`. The sum is of the value and then the key, so that a value of
-//! another key is refused as a damaged one is.
+//! another key is refused as a damaged one is. Where values end with an [expiry](crate::expiry), so does the pointer to
+//! one: who asks whether it is over needs no value.
 //!
-//! **Invariant:** a pointer is [`POINTER_BYTES`] long if its value is no longer than [`POINTED_BYTES_MAX`], and stands
+//! **Invariant:** a pointer without an expiry is [`POINTER_BYTES`] long if its value is no longer than [`POINTED_BYTES_MAX`], and stands
 //! no further behind than [`POINTED_OFFSET_MAX`]: the varints have bytes to spare. So the lists of a table with records
-//! of one length have pointers of one length, and go from hand to hand by blocks.
+//! of one length have pointers of one length, and go from hand to hand by blocks. One with an expiry is never that long.
 
 use crate::checksum::{append, plain};
+use crate::expiry::{self, EXPIRY_BYTES};
 use crate::limits::STORED_VALUE_BYTES_MAX;
 use crate::wire::{Reader, put_varint};
 
@@ -37,12 +39,19 @@ pub struct ValuePointer {
     /// How many bytes.
     pub bytes: u64,
     sum: u32,
+    /// When the value expires, where the values of its table do.
+    expiry: Option<u64>,
 }
 
 impl ValuePointer {
     /// To a key's value, which stands at this place.
     pub fn new(file: u64, offset: u64, key: &[u8], value: &[u8]) -> Self {
-        Self { file, offset, bytes: value.len() as u64, sum: sum_of(key, value) }
+        Self { file, offset, bytes: value.len() as u64, sum: sum_of(key, value), expiry: None }
+    }
+
+    /// The same to a value that ends with its expiry.
+    pub fn expiring(self, value: &[u8]) -> Self {
+        Self { expiry: Some(expiry::split(value).1), ..self }
     }
 
     /// To the same value at another place.
@@ -58,6 +67,12 @@ impl ValuePointer {
     /// The bytes of a pointer that has the common length; `None` where it takes another one.
     #[inline]
     pub fn even(&self) -> Option<[u8; POINTER_BYTES]> {
+        if self.expiry.is_some() { None } else { self.even_place() }
+    }
+
+    /// The bytes of all but the expiry, where they have the common length.
+    #[inline]
+    fn even_place(&self) -> Option<[u8; POINTER_BYTES]> {
         let fits = self.file <= POINTED_OFFSET_MAX
             && self.offset <= POINTED_OFFSET_MAX
             && self.bytes <= POINTED_BYTES_MAX;
@@ -81,18 +96,21 @@ impl ValuePointer {
             offset: gather((word >> 40) as u64),
             bytes: gather((word >> 80) as u64 & 0xffff),
             sum: (word >> 96) as u32,
+            expiry: None,
         })
     }
 
     /// Appends the pointer's bytes.
     pub fn encode(&self, out: &mut Vec<u8>) {
-        if let Some(bytes) = self.even() {
-            return out.extend_from_slice(&bytes);
+        if let Some(bytes) = self.even_place() {
+            out.extend_from_slice(&bytes);
+        } else {
+            put_varint(out, self.file);
+            put_varint(out, self.offset);
+            put_varint(out, self.bytes);
+            out.extend_from_slice(&self.sum.to_le_bytes());
         }
-        put_varint(out, self.file);
-        put_varint(out, self.offset);
-        put_varint(out, self.bytes);
-        out.extend_from_slice(&self.sum.to_le_bytes());
+        self.expiry.iter().for_each(|expiry| out.extend_from_slice(&expiry.to_le_bytes()));
     }
 
     /// The pointer of these bytes; `None` where they are not one.
@@ -106,8 +124,9 @@ impl ValuePointer {
 
     fn decode_any(bytes: &[u8]) -> Option<Self> {
         let mut from = Reader::new(bytes);
-        let pointer =
-            Self { file: from.varint()?, offset: from.varint()?, bytes: from.varint()?, sum: from.u32()? };
+        let (file, offset, bytes, sum) = (from.varint()?, from.varint()?, from.varint()?, from.u32()?);
+        let expiry = if from.remaining() == EXPIRY_BYTES { from.u64() } else { None };
+        let pointer = Self { file, offset, bytes, sum, expiry };
         let is_whole = from.remaining() == 0 && pointer.bytes <= STORED_VALUE_BYTES_MAX as u64;
         (is_whole && pointer.offset.checked_add(pointer.bytes).is_some()).then_some(pointer)
     }
@@ -134,6 +153,7 @@ fn sum_of(key: &[u8], value: &[u8]) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::expiry::NEVER;
 
     #[test]
     fn pointers_round_trip_and_no_cut_is_accepted() {
@@ -141,15 +161,30 @@ mod tests {
             ValuePointer::new(1, 0, b"", b""),
             ValuePointer::new(u64::MAX, u64::MAX - 5, b"key", b"value"),
             ValuePointer::new(300, 1 << 30, b"k", &[7; 4096]),
+            ValuePointer::new(300, 1 << 30, b"k", &[7; 4096]).expiring(&[7; 4096]),
+            ValuePointer::new(1, 1, b"k", &[7; 40]).expiring(&[7; 40]),
+            ValuePointer::new(1, 1, b"k", &[7; 1 << 15]).expiring(&[7; 1 << 15]),
         ] {
             let mut bytes = Vec::new();
             pointer.encode(&mut bytes);
+            assert_eq!(
+                bytes.len() == POINTER_BYTES,
+                pointer.even().is_some(),
+                "the length tells the two apart"
+            );
+            assert_eq!(
+                pointer.expiry.map_or(NEVER, |_| expiry::split(&bytes).1),
+                pointer.expiry.unwrap_or(NEVER)
+            );
             assert_eq!(ValuePointer::decode(&bytes), Some(pointer));
-            (0..bytes.len()).for_each(|cut| assert_eq!(ValuePointer::decode(&bytes[..cut]), None));
+            // Without its expiry one is as one that never had it: the record's length tells.
+            let without = pointer.expiry.map(|_| bytes.len() - EXPIRY_BYTES);
+            let cuts = (0..bytes.len()).filter(|cut| Some(*cut) != without);
+            cuts.for_each(|cut| assert_eq!(ValuePointer::decode(&bytes[..cut]), None));
             bytes.push(0);
             assert_eq!(ValuePointer::decode(&bytes), None);
         }
-        let behind = ValuePointer { file: 1, offset: u64::MAX, bytes: 1, sum: 0 };
+        let behind = ValuePointer { file: 1, offset: u64::MAX, bytes: 1, sum: 0, expiry: None };
         let mut bytes = Vec::new();
         behind.encode(&mut bytes);
         assert_eq!(ValuePointer::decode(&bytes), None, "it reaches beyond all files");
@@ -167,7 +202,7 @@ mod tests {
             (0, POINTED_OFFSET_MAX + 1, 0),
             (0, 0, POINTED_BYTES_MAX + 1),
         ] {
-            let pointer = ValuePointer { file, offset, bytes, sum: 0xdead_beef };
+            let pointer = ValuePointer { file, offset, bytes, sum: 0xdead_beef, expiry: None };
             let mut encoded = Vec::new();
             pointer.encode(&mut encoded);
             assert_eq!(ValuePointer::decode(&encoded), Some(pointer));
@@ -180,7 +215,7 @@ mod tests {
             other.extend_from_slice(&7u32.to_le_bytes());
             assert_eq!(
                 ValuePointer::decode(&other),
-                Some(ValuePointer { file, offset: 3 << 21, bytes: 300, sum: 7 })
+                Some(ValuePointer { file, offset: 3 << 21, bytes: 300, sum: 7, expiry: None })
             );
         }
     }

@@ -19,6 +19,7 @@ mod database;
 mod failure;
 mod form;
 mod input;
+mod kernel;
 mod keys;
 mod output;
 mod progress;

@@ -157,7 +157,6 @@ impl TableOptions {
     /// what promises when their bytes are gone.
     fn refuses_apart(&self) -> Option<&'static str> {
         let others = [
-            (self.time_to_live.is_some(), "time_to_live"),
             (self.max_space_amplification.is_some(), "max_space_amplification"),
             (self.reclaim_interval.is_some(), "reclaim_interval"),
         ];

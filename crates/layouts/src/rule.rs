@@ -221,8 +221,14 @@ impl Combine for Rule {
         };
         self.now.is_none_or(|now| expiry > now) && self.filter.as_ref().is_none_or(filters)
     }
-    /// What cannot be read stays: who asks for it is told why.
+    /// What cannot be read stays: who asks for it is told why. The pointer ends with the value's expiry.
     fn keeps_pointed(&self, key: &[u8], pointer: &[u8]) -> bool {
+        if self.now.is_some_and(|now| expiry::split(pointer).1 <= now) {
+            return false;
+        }
+        if self.filter.is_none() {
+            return true;
+        }
         let value = self.values.as_ref().map(|values| values.load(key, pointer));
         value.and_then(Result::ok).is_none_or(|value| self.keeps(key, &value))
     }

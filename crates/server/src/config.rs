@@ -44,6 +44,9 @@ pub struct Config {
     pub buffers_bytes_max: usize,
     /// The longest argument of a request, in bytes: not beyond what a value may have.
     pub argument_bytes_max: usize,
+    /// Values from this length on, in bytes, stand apart from their keys in tables that the server makes: they are written
+    /// once, and merges hold none of them. `None` for an encrypted database, which keeps values with their keys.
+    pub apart_bytes_min: Option<u32>,
     /// The folder in which `FB.CHECKPOINT` makes copies; nowhere without.
     pub checkpoints: Option<PathBuf>,
     /// Where it can be looked at by HTTP; nowhere without. Beyond loopback only for [`Watchers::Anyone`].
@@ -73,6 +76,7 @@ impl Default for Config {
             connections_max: 10_000,
             buffers_bytes_max: 256 << 20,
             argument_bytes_max: 64 << 20,
+            apart_bytes_min: Some(64 << 10),
             checkpoints: None,
             metrics: None,
             watchers: Watchers::ThisMachine,

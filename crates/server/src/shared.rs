@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use forebay::{Database, Error, Layout, OrderedTable, PrefixFilter, Result, Table};
+use forebay::{Database, Error, Layout, OrderedTable, PrefixFilter, Result, Table, TableBuilder};
 use forebay_env::sync::{Mutex, MutexGuard, RwLock};
 
 use crate::acl::Acl;
@@ -248,17 +248,23 @@ impl Shared {
 
     /// The table of a database of `SELECT`. It is named by its number.
     pub(crate) fn table(&self, number: usize) -> Result<Table> {
-        opened(&self.tables, number, || {
-            self.database.table(&number.to_string()).time_to_live(Duration::MAX).open()
-        })
+        opened(&self.tables, number, || self.builder(&number.to_string()).time_to_live(Duration::MAX).open())
     }
 
     /// The table of the elements of a database's containers.
     pub(crate) fn elements(&self, number: usize) -> Result<OrderedTable> {
         opened(&self.elements, number, || {
-            let table = self.database.table(&elements_of(number));
-            table.layout(Layout::wb_tree_ordered()).prefix_filter(PrefixFilter::Bytes(8)).open_ordered()
+            let table = self.builder(&elements_of(number)).layout(Layout::wb_tree_ordered());
+            table.prefix_filter(PrefixFilter::Bytes(8)).open_ordered()
         })
+    }
+
+    /// A table whose long values stand apart, unless it is there already and was made otherwise.
+    fn builder(&self, name: &str) -> TableBuilder {
+        let table = self.database.table(name);
+        let is_new = || self.database.tables().iter().all(|(known, _)| known != name);
+        let apart_bytes_min = self.config.apart_bytes_min.filter(|_| is_new());
+        apart_bytes_min.into_iter().fold(table, |table, bytes| table.values_apart(bytes))
     }
 
     /// The same, of the databases that have ever had a container.

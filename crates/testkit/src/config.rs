@@ -276,7 +276,6 @@ impl Config {
     pub fn apart_bytes_min(&self, table: usize) -> Option<u32> {
         let refuses = self.is_encrypted
             || self.merging[table] != Merging::None
-            || self.time_to_live(table).is_some()
             || self.max_space_amplification[table].is_some()
             || self.reclaim_interval[table].is_some();
         self.apart_bytes_min[table].filter(|_| !refuses)

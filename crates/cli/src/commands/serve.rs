@@ -119,6 +119,7 @@ impl TlsArgs {
 }
 
 pub(crate) fn run(args: &ServeArgs, common: &Common) -> Result<(), Failure> {
+    crate::kernel::give_back_long_blocks();
     let password = args.password_file.as_ref().map(|path| password(path)).transpose()?;
     let database = open(&args.db, common, Access::Create)?;
     let config = Config {
@@ -139,6 +140,7 @@ pub(crate) fn run(args: &ServeArgs, common: &Common) -> Result<(), Failure> {
         slow_microseconds: u64::try_from(args.slow.as_micros()).unwrap_or(u64::MAX),
         buffers_bytes_max: usize::try_from(args.buffers).unwrap_or(usize::MAX),
         argument_bytes_max: usize::try_from(args.argument_max).unwrap_or(usize::MAX),
+        apart_bytes_min: Config::default().apart_bytes_min.filter(|_| common.key_file.is_none()),
         ..Config::default()
     };
     let server = Server::bind(database, config).map_err(|error| Failure::Usage(error.to_string()))?;

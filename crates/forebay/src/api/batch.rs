@@ -18,6 +18,8 @@ use crate::{Aggregator, OrderedTable, Table};
 
 /// What a record takes at most besides its key and value.
 const RECORD_HEAD_BYTES_MAX: usize = 16;
+/// More memory than this is not kept for the next value.
+const SPARE_BYTES_MAX: usize = 64 << 10;
 /// What a range delete takes at most besides its bounds.
 const RANGE_DELETE_HEAD_BYTES_MAX: usize = 32;
 
@@ -82,7 +84,7 @@ impl Batch {
         expiry::join(record.value, expiry, &mut stored);
         debug_assert!(table.expires(), "only where values end with an expiry they get one");
         self.write(table, Record { value: &stored, ..record });
-        self.spare = stored;
+        self.spare = if stored.capacity() > SPARE_BYTES_MAX { Vec::new() } else { stored };
     }
 
     /// Removes a key, present or not.

@@ -7,11 +7,10 @@ mod count;
 mod cursor;
 mod parts;
 mod states;
+mod together;
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
-use forebay_base::ValuePointer;
 use forebay_base::combine::Fold;
 use forebay_base::{Record, Result, expiry, planted};
 use forebay_env::guest;
@@ -29,6 +28,7 @@ pub(crate) use cursor::Entry;
 pub use cursor::{Cursor, Nearest};
 pub(crate) use parts::parts;
 pub(crate) use states::States;
+pub(crate) use together::{find_all, multi_get, multi_get_stored, multi_get_with_expiry, multi_get_within};
 
 /// Every how many lookups one is timed: reading the clock twice would be a share of a cached get.
 const TIMED_EVERY: u64 = 16;
@@ -103,7 +103,8 @@ fn find(context: &Context, view: &View, table: &TableState, key: &[u8], fold: &m
     let lookup = Lookup::new(table.order, key).caching(view.reading.caching);
     if find_buffered(view, table, &lookup, fold)? {
         let rule = table.rule()?;
-        let wasted_nanoseconds = table.version.find(&[lookup], &mut |_, record| fold.add(rule, record))?;
+        let wasted_nanoseconds =
+            table.version.find(&[lookup], &mut |_, record: &Record<'_>| fold.add(rule, record))?;
         table.wasted_nanoseconds.fetch_add(wasted_nanoseconds, Ordering::Relaxed);
     } else {
         context.metrics.gets_from_buffer.add(1);
@@ -122,151 +123,6 @@ fn note(view: &View, table: &TableState, lookup: &Lookup<'_>) -> Result<()> {
         Some(own) => own.reads.note_key(table, lookup.prefix, lookup.key),
         None => Ok(()),
     }
-}
-
-/// Looks several keys up in one view, all at a time. Answers are in the order of the keys.
-pub(crate) fn multi_get<K: AsRef<[u8]>>(
-    context: &Context,
-    view: &View,
-    table: u32,
-    keys: &[K],
-) -> Result<Vec<Option<Vec<u8>>>> {
-    let (ttl, stored) = multi_get_stored(context, view, table, keys)?;
-    Ok(stored.into_iter().map(|stored| ttl.unless_expired(stored)).collect())
-}
-
-/// The same, each as `make` makes it of its value and when it expires.
-pub(crate) fn multi_get_with_expiry<K: AsRef<[u8]>, T>(
-    context: &Context,
-    view: &View,
-    table: u32,
-    keys: &[K],
-    make: impl Fn(Vec<u8>, u64) -> T,
-) -> Result<Vec<Option<T>>> {
-    let found = multi_get_within(context, view, table, keys, usize::MAX, make)?;
-    debug_assert_eq!(found.len(), keys.len(), "without a bound each key is looked up");
-    Ok(found.into_iter().map(|(_, found)| found).collect())
-}
-
-/// The same, until values have more than so many bytes. Answers stand with the numbers of their keys.
-pub(crate) fn multi_get_within<K: AsRef<[u8]>, T>(
-    context: &Context,
-    view: &View,
-    table: u32,
-    keys: &[K],
-    bytes_max: usize,
-    make: impl Fn(Vec<u8>, u64) -> T,
-) -> Result<Vec<(usize, Option<T>)>> {
-    let mut folds: Vec<Fold> = keys.iter().map(|_| Fold::default()).collect();
-    let (ttl, left_out) = find_within(context, view, view.table(table)?, keys, &mut folds, bytes_max)?;
-    let cut = |mut value: Vec<u8>| {
-        let expiry = ttl.cut(&mut value);
-        make(value, expiry)
-    };
-    let there = |fold: Fold| fold.into_value().filter(|stored| !ttl.is_expired(stored)).map(cut);
-    let found = folds.into_iter().enumerate().filter(|(number, _)| !left_out.contains(number));
-    Ok(found.map(|(number, fold)| (number, there(fold))).collect())
-}
-
-/// The same, as values are stored: where they expire, with when. Says how they are seen.
-pub(crate) fn multi_get_stored<K: AsRef<[u8]>>(
-    context: &Context,
-    view: &View,
-    table: u32,
-    keys: &[K],
-) -> Result<(Ttl, Vec<Option<Vec<u8>>>)> {
-    let mut folds: Vec<Fold> = keys.iter().map(|_| Fold::default()).collect();
-    let ttl = find_all(context, view, view.table(table)?, keys, &mut folds)?;
-    let there = |fold: Fold| fold.into_value().filter(|stored| !ttl.is_expired(stored));
-    Ok((ttl, folds.into_iter().map(there).collect()))
-}
-
-/// Folds all there is of several keys, in one fold each, all of them empty. Says how their values are seen.
-pub(crate) fn find_all<K: AsRef<[u8]>>(
-    context: &Context,
-    view: &View,
-    table: &TableState,
-    keys: &[K],
-    folds: &mut [Fold],
-) -> Result<Ttl> {
-    find_within(context, view, table, keys, folds, usize::MAX).map(|(ttl, _)| ttl)
-}
-
-/// The same, until what was folded has more than so many bytes. Says which keys are left out then.
-fn find_within<K: AsRef<[u8]>>(
-    context: &Context,
-    view: &View,
-    table: &TableState,
-    keys: &[K],
-    folds: &mut [Fold],
-    bytes_max: usize,
-) -> Result<(Ttl, BTreeSet<usize>)> {
-    debug_assert_eq!(keys.len(), folds.len(), "each key has a fold");
-    let (rule, rows) = (table.rule()?, table.rows());
-    guest::take_failure();
-    context.metrics.gets.add(keys.len() as u64);
-    let lookup = |key| Lookup::new(table.order, key).caching(view.reading.caching);
-    let lookups = keys.iter().map(|key| lookup(key.as_ref()));
-    let mut waiting: Vec<(usize, Lookup<'_>)> = lookups.enumerate().collect();
-    waiting.iter().try_for_each(|(_, lookup)| note(view, table, lookup))?;
-    let (mut bytes, mut left_out) = (0, BTreeSet::new());
-    let mut add = |number: usize, record: &Record<'_>| {
-        if bytes > bytes_max {
-            left_out.insert(number);
-            return false;
-        }
-        bytes += record.value.len();
-        folds[number].add(rule, record)
-    };
-    for (buffer, limit) in view.buffers() {
-        let sought: Vec<(u64, &[u8])> =
-            waiting.iter().map(|(_, lookup)| (lookup.prefix, lookup.key)).collect();
-        let mut open = vec![true; sought.len()];
-        buffer.find_many(&rows, &sought, limit, |at, record| {
-            open[at] = add(waiting[at].0, record);
-            open[at]
-        });
-        let mut open = open.into_iter();
-        waiting.retain(|_| open.next().unwrap_or(true));
-    }
-    context.metrics.gets_from_buffer.add((keys.len() - waiting.len()) as u64);
-    let (numbers, lookups): (Vec<usize>, Vec<Lookup<'_>>) = waiting.into_iter().unzip();
-    let wasted_nanoseconds = table.version.find(&lookups, &mut |at, record| add(numbers[at], record))?;
-    table.wasted_nanoseconds.fetch_add(wasted_nanoseconds, Ordering::Relaxed);
-    let bytes_left = bytes_max.saturating_sub(bytes);
-    left_out.iter().for_each(|number| folds[*number].clear());
-    fetch(table, keys, folds, bytes_left, &mut left_out)?;
-    answered(Ok((Ttl::of(context, view, table), left_out)))
-}
-
-/// Gets the values that stand in value files, all at a time, until they have more than so many bytes.
-fn fetch<K: AsRef<[u8]>>(
-    table: &TableState,
-    keys: &[K],
-    folds: &mut [Fold],
-    mut bytes_left: usize,
-    left_out: &mut BTreeSet<usize>,
-) -> Result<()> {
-    let pointed = folds.iter().enumerate().filter_map(|(number, fold)| Some((number, fold.pointer()?)));
-    let mut numbers = Vec::new();
-    for (number, pointer) in pointed {
-        match bytes_left {
-            0 => drop(left_out.insert(number)),
-            _ => numbers.push(number),
-        }
-        // What is no pointer is told when it is read.
-        bytes_left =
-            bytes_left.saturating_sub(ValuePointer::decode(pointer).map_or(0, |at| at.bytes as usize));
-    }
-    if numbers.is_empty() {
-        return Ok(());
-    }
-    let pointer = |number: &usize| Some((keys[*number].as_ref(), folds[*number].pointer()?));
-    let pointers: Vec<_> = numbers.iter().filter_map(pointer).collect();
-    let values = table.version.values().read_many(&pointers)?;
-    debug_assert_eq!(values.len(), numbers.len(), "each value has its key");
-    numbers.into_iter().zip(values).for_each(|(number, value)| folds[number].fetched(value));
-    Ok(())
 }
 
 /// How a view sees the values of a table: at some moment, where they expire. Readers ask it at the one place where each

@@ -30,7 +30,7 @@ fn key(number: u32) -> [u8; 4] {
 
 /// Of any length, the shortest and those of the expiry's own length included.
 fn value(number: u32) -> Vec<u8> {
-    vec![number as u8; number as usize % 23]
+    vec![number as u8; number as usize % 23 * 4]
 }
 
 /// How many minutes the entry of a number lives: a third for one, a third for two, a third forever.
@@ -116,41 +116,71 @@ fn pass(env: &Env, time: Duration) {
 fn entries_vanish_on_time_wherever_they_lie_and_however_they_are_read() {
     for layout in layouts() {
         for place in ["buffered", "flushed", "merged", "reopened"] {
-            let what = format!("{layout}, {place}");
-            let env = Env::memory(11);
-            let mut db = open(&env);
-            let mut table = table(&db, layout, MINUTE);
-            put_all(&table, (0..KEYS).rev());
-            match place {
-                "flushed" => db.flush().unwrap(),
-                "merged" => table.compact().unwrap(),
-                "reopened" => {
-                    drop(table);
-                    db.close().unwrap();
-                    db = open(&env);
-                    table = db.table("t").open().unwrap();
-                }
-                _ => {}
-            }
-            let ordered = || layout.is_ordered().then(|| db.table("t").open_ordered().unwrap());
-            let before = db.snapshot();
-            check(&table, ordered().as_ref(), 0, &what);
-            for passed in 1..=2 {
-                pass(&env, MINUTE);
-                check(&table, ordered().as_ref(), passed, &what);
-                check_snapshot(&before, &table, 0, &what);
-                if place == "merged" {
-                    table.compact().unwrap();
-                    check(&table, ordered().as_ref(), passed, &what);
-                    check_snapshot(&before, &table, 0, &what);
-                }
-            }
-            drop((before, table));
-            db.close().unwrap();
-            let db = open(&env);
-            let ordered = layout.is_ordered().then(|| db.table("t").open_ordered().unwrap());
-            check(&db.table("t").open().unwrap(), ordered.as_ref(), 2, &what);
+            vanish_on_time(layout, place, None);
         }
+    }
+}
+
+/// All but empty values stand apart. Who has only the way to one still knows when it is over.
+#[test]
+fn entries_whose_values_stand_apart_vanish_on_time_too() {
+    for layout in layouts() {
+        for place in ["flushed", "merged"] {
+            vanish_on_time(layout, place, Some(9));
+        }
+    }
+}
+
+fn vanish_on_time(layout: Layout, place: &str, apart_bytes_min: Option<u32>) {
+    let what = format!("{layout}, {place}, apart from {apart_bytes_min:?} bytes on");
+    let env = Env::memory(11);
+    let mut db = open(&env);
+    let builder = db.table("t").layout(layout).node_bytes(16 << 10).time_to_live(MINUTE);
+    let builder = apart_bytes_min.into_iter().fold(builder, |builder, bytes| builder.values_apart(bytes));
+    let mut table = builder.open().unwrap();
+    put_all(&table, (0..KEYS).rev());
+    match place {
+        "flushed" => db.flush().unwrap(),
+        "merged" => table.compact().unwrap(),
+        "reopened" => {
+            drop(table);
+            db.close().unwrap();
+            db = open(&env);
+            table = db.table("t").open().unwrap();
+        }
+        _ => {}
+    }
+    let stands_apart = apart_bytes_min.is_some() && layout != Layout::range_merge();
+    assert_eq!(db.stats().values.live_bytes > 0, stands_apart, "{what}");
+    let ordered = || layout.is_ordered().then(|| db.table("t").open_ordered().unwrap());
+    let before = db.snapshot();
+    check(&table, ordered().as_ref(), 0, &what);
+    for passed in 1..=2 {
+        pass(&env, MINUTE);
+        check(&table, ordered().as_ref(), passed, &what);
+        check_snapshot(&before, &table, 0, &what);
+        if place == "merged" {
+            table.compact().unwrap();
+            check(&table, ordered().as_ref(), passed, &what);
+            check_snapshot(&before, &table, 0, &what);
+        }
+    }
+    drop((before, table));
+    db.close().unwrap();
+    let db = open(&env);
+    assert_eq!(db.verify(&mut |_, _| ()).unwrap().problems, [""; 0], "{what}");
+    let table = db.table("t").open().unwrap();
+    let ordered = layout.is_ordered().then(|| db.table("t").open_ordered().unwrap());
+    check(&table, ordered.as_ref(), 2, &what);
+    if place == "merged" {
+        let kept_bytes: u64 = (0..KEYS)
+            .filter(|&number| minutes(number) > 2)
+            .map(|number| value(number).len() as u64 + 8)
+            .sum();
+        assert!(
+            db.stats().values.live_bytes <= kept_bytes,
+            "{what}: nobody has ways to values that are over"
+        );
     }
 }
 

@@ -1,5 +1,7 @@
 //! One limit for all memory: however much is written and read, what the engine says it holds stays under it.
 
+use std::time::Duration;
+
 use forebay::{Batch, Codec, Database, Durability, Layout, Options};
 use forebay_env::{Env, Rng};
 use forebay_testkit::CountingHeap;
@@ -90,14 +92,14 @@ fn buffers_are_shorter_beside_records_in_memory() {
                 }
             }
             db.flush().unwrap();
-            env.jobs.advance(std::time::Duration::from_secs(1));
+            env.jobs.advance(Duration::from_secs(1));
             env.jobs.step_some(1000);
         }
         // What is mostly needed no more may take some however little the limit is.
         assert!(most <= limit + (4 << 20), "{layout}: {most} bytes are held");
         drop(table);
         db.drop_table(&format!("{layout}")).unwrap();
-        env.jobs.advance(std::time::Duration::from_secs(1));
+        env.jobs.advance(Duration::from_secs(1));
         env.jobs.step_some(1000);
         buffers
     };
@@ -116,10 +118,10 @@ fn idle_buffers_are_given_back() {
     for _ in 0..3 {
         put();
         assert_eq!(db.stats().memory.write_buffers, 512 << 10);
-        env.jobs.advance(std::time::Duration::from_secs(2));
+        env.jobs.advance(Duration::from_secs(2));
         env.jobs.step_some(1000);
         db.wait_until_idle().unwrap();
-        env.jobs.advance(std::time::Duration::from_secs(2));
+        env.jobs.advance(Duration::from_secs(2));
         env.jobs.step_some(1000);
         assert_eq!(db.stats().memory.write_buffers, 256 << 10);
     }
@@ -239,4 +241,56 @@ fn telling_what_very_many_snapshots_hold_lists_no_file_twice() {
     assert_eq!((snapshots.len(), snapshots[0].own_bytes), (held.len(), 0));
     assert!(snapshots[1999].held_bytes == 50 * snapshots[0].held_bytes, "{:?}", snapshots[1999]);
     assert!(peak_bytes < 200 * held.len(), "{peak_bytes} bytes for {} snapshots", held.len());
+}
+
+/// The pages of all keys were read before the first was looked at: with long values that is many times the limit.
+#[test]
+fn keys_that_are_looked_up_together_are_not_all_in_memory_at_once() {
+    const VALUE_BYTES: usize = 1 << 20;
+    let keys: Vec<[u8; 1]> = (0..40).map(|number| [number]).collect();
+    let layouts = ["wb-tree", "leveling", "no-merge", "jungle"].into_iter();
+    for (layout, is_apart) in layouts.flat_map(|layout| [(layout, false), (layout, true)]) {
+        let options = Options::default().memory_limit(16 << 20).env(Env::memory(5));
+        let db = Database::open("/db", options).unwrap();
+        let table = db.table("t").layout(layout.parse().unwrap()).time_to_live(Duration::MAX);
+        let table = if is_apart { table.values_apart(1000) } else { table }.open().unwrap();
+        for key in &keys {
+            table.put(key, vec![key[0]; VALUE_BYTES]).unwrap();
+        }
+        db.flush().unwrap();
+        assert_eq!(db.stats().values.files > 0, is_apart, "{layout}");
+        for bytes_max in [0, 3 * VALUE_BYTES, usize::MAX] {
+            let look = || table.multi_get_with_expiry_within(&keys, bytes_max).unwrap();
+            let (peak_bytes, found) = CountingHeap::peak_bytes(look);
+            let held_bytes: usize =
+                found.iter().map(|(_, value)| value.as_ref().map_or(0, |(value, _)| value.len())).sum();
+            assert_eq!(found.len(), (bytes_max / VALUE_BYTES).clamp(1, keys.len()), "{layout}");
+            assert_eq!(held_bytes, found.len() * VALUE_BYTES, "{layout}: all that were looked up are there");
+            assert!(
+                peak_bytes < held_bytes + 4 * VALUE_BYTES,
+                "{layout}: {peak_bytes} bytes for {held_bytes}"
+            );
+        }
+    }
+}
+
+/// Pages that are in the cache were all shown, whatever the bound.
+#[test]
+fn keys_whose_pages_are_cached_keep_the_bound_too() {
+    let options = Options::default().memory_limit(16 << 20).env(Env::memory(6));
+    let db = Database::open("/db", options).unwrap();
+    let table = db.table("t").open().unwrap();
+    let keys: Vec<[u8; 2]> = (0..2000u16).map(u16::to_be_bytes).collect();
+    keys.iter().for_each(|key| table.put(key, [7; 1000]).unwrap());
+    db.flush().unwrap();
+    for _ in 0..3 {
+        assert!(table.multi_get(&keys).unwrap().iter().all(Option::is_some));
+    }
+    let before = db.stats().device_reads;
+    for bytes_max in [0, 10_500] {
+        let found = table.multi_get_with_expiry_within(&keys, bytes_max).unwrap();
+        assert_eq!(found.len(), bytes_max / 1000 + 1);
+        assert!(found.iter().all(|(_, value)| value.is_some()));
+    }
+    assert_eq!(db.stats().device_reads, before, "all of it is in the cache");
 }

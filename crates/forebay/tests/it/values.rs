@@ -441,10 +441,6 @@ fn tables_that_look_at_values_refuse_to_keep_them_apart() {
         assert!(words.iter().all(|word| said.contains(word)), "{said}");
     };
     let apart = || db.table("t").values_apart(100);
-    says(
-        apart().time_to_live(std::time::Duration::from_secs(60)).open(),
-        &["`t`", "values_apart", "time_to_live"],
-    );
     says(apart().max_space_amplification(2.0).open(), &["values_apart", "max_space_amplification"]);
     says(db.table("t").values_apart(0).open(), &["values_apart is 0"]);
     says(apart().merge_rule(forebay_testkit::Suffix).open(), &["`t`", "values_apart"]);

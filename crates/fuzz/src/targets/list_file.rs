@@ -154,7 +154,7 @@ pub(crate) fn find(list: &ListFile, order: Order, key: &[u8]) -> Result<Option<(
     let lookups = [Lookup::new(order, key)];
     let (mut search, mut found) = (Search::new(&lookups), None);
     search.add(0, list);
-    search.finish(&mut |_, record| {
+    search.finish(&mut |_, record: &Record<'_>| {
         found = Some((record.kind, record.value.to_vec()));
         false
     })?;

@@ -86,7 +86,8 @@ impl TableContext {
 
     /// What leaves long values of a buffer in its segment, as lists get its records, if that is done.
     pub(crate) fn apart(&self, buffer: &WriteBuffer) -> Option<Apart> {
-        Apart::of(buffer, self.store.lists.options.apart_bytes_min? as usize)
+        let lists = &self.store.lists;
+        Apart::of(buffer, lists.options.apart_bytes_min? as usize, lists.expiry.is_some())
     }
 
     /// Finds the files that an edit names, all of which there must be, as what its layout makes of them.

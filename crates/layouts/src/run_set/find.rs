@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use forebay_base::{Range, Record, Result};
 use forebay_buffer_tree::Portion;
-use forebay_store::list::{Lookup, Search};
+use forebay_store::list::{Lookup, Search, Seeker};
 
 use super::set::{Part, RunSet};
 use crate::files::DataFile;
@@ -13,7 +13,7 @@ use crate::files::DataFile;
 pub(super) fn together(
     set: &RunSet<DataFile>,
     lookups: &[Lookup<'_>],
-    each: &mut dyn FnMut(usize, &Record<'_>) -> bool,
+    seeker: &mut dyn Seeker,
 ) -> Result<u64> {
     let mut search = Search::new(lookups);
     for (number, lookup) in lookups.iter().enumerate() {
@@ -22,7 +22,7 @@ pub(super) fn together(
             part.fragment.list().into_iter().for_each(|list| search.add(number, list));
         }
     }
-    search.finish(each)
+    search.finish(seeker)
 }
 
 /// As [`Reads::find`](crate::Reads::find), one key after the other. Lists side by side are asked
@@ -30,13 +30,16 @@ pub(super) fn together(
 pub(super) fn one_by_one(
     set: &RunSet<DataFile>,
     lookups: &[Lookup<'_>],
-    each: &mut dyn FnMut(usize, &Record<'_>) -> bool,
+    seeker: &mut dyn Seeker,
 ) -> Result<u64> {
     let mut wasted_nanoseconds = 0;
     for (number, lookup) in lookups.iter().enumerate() {
+        if !seeker.wants(number) {
+            continue;
+        }
         let more = Cell::new(true);
         let mut show = |_, record: &Record<'_>| {
-            more.set(each(number, record));
+            more.set(seeker.show(number, record));
             more.get()
         };
         let mut lists: Option<Search<'_>> = None;

@@ -35,10 +35,10 @@ use std::sync::{Arc, OnceLock};
 use forebay_base::merge::{Cursor, Direction, Extent, Merge};
 use forebay_base::record::Shape;
 use forebay_base::wire::Reader;
-use forebay_base::{Bound, Range, Record, Result};
+use forebay_base::{Bound, Range, Result};
 use forebay_buffer_tree::{Expected, Fragment as _, NodeId, Portion, TreeOptions};
 use forebay_store::buffer::{Contents, Run as BufferRun};
-use forebay_store::list::{FileMeta, Lookup, Reading};
+use forebay_store::list::{FileMeta, Lookup, Reading, Seeker};
 use forebay_store::{BufferCursor, Cause, ValueFiles, WriteBuffer};
 
 use crate::files::{
@@ -249,10 +249,10 @@ impl TableVersion for RunSetTable {
 }
 
 impl Reads for RunSetTable {
-    fn find(&self, lookups: &[Lookup<'_>], each: &mut dyn FnMut(usize, &Record<'_>) -> bool) -> Result<u64> {
+    fn find(&self, lookups: &[Lookup<'_>], seeker: &mut dyn Seeker) -> Result<u64> {
         match self.has_trees {
-            true => find::one_by_one(&self.set, lookups, each),
-            false => find::together(&self.set, lookups, each),
+            true => find::one_by_one(&self.set, lookups, seeker),
+            false => find::together(&self.set, lookups, seeker),
         }
     }
 

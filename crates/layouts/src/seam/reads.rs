@@ -1,10 +1,10 @@
 //! What lookups and scans ask of a table version.
 
 use forebay_base::merge::Direction;
-use forebay_base::{Bound, Range, Record, Result};
+use forebay_base::{Bound, Range, Result};
 use forebay_buffer_tree::Portion;
 use forebay_store::ValueFiles;
-use forebay_store::list::Lookup;
+use forebay_store::list::{Lookup, Seeker};
 
 use crate::files::Source;
 
@@ -18,11 +18,10 @@ pub struct Stretch {
 
 /// What lists answer.
 pub trait Reads {
-    /// Shows `each` what the lists have of some keys: the number of a lookup and a record of its key, newest
-    /// first, until it says that it has seen enough of that one. Device reads: one for each list that has the
-    /// key or whose filter does not deny it. Returns about how many nanoseconds went to lists in vain that a
+    /// Shows a seeker what the lists have of its keys. Device reads: one for each list that has a key or whose filter
+    /// does not deny it. Returns about how many nanoseconds went to lists in vain that a
     /// merge would have spared.
-    fn find(&self, lookups: &[Lookup<'_>], each: &mut dyn FnMut(usize, &Record<'_>) -> bool) -> Result<u64>;
+    fn find(&self, lookups: &[Lookup<'_>], seeker: &mut dyn Seeker) -> Result<u64>;
 
     /// The sources at `from` for a walk inside `within`: the stretch that holds the records from `from` on
     /// (forward) or just below it (backward; `None` means the end). `None` when nothing is left.

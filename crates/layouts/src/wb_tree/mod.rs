@@ -17,14 +17,14 @@ use std::sync::{Arc, OnceLock};
 use forebay_base::merge::{Cursor, Direction, Merge};
 use forebay_base::record::Shape;
 use forebay_base::wire::Reader;
-use forebay_base::{Bound, Range, Record, Result};
+use forebay_base::{Bound, Range, Result};
 use forebay_buffer_tree as tree;
 use forebay_buffer_tree::{
     Edit, Expected, JobKind, JobPlan, JobStep, List, Node, Place, Portion, ReadTerms, Tree,
 };
 use forebay_env::guest;
 use forebay_store::buffer::{Contents, Run};
-use forebay_store::list::{FileMeta, Lookup, Reading, Search};
+use forebay_store::list::{FileMeta, Lookup, Reading, Search, Seeker};
 use forebay_store::salvage::Gaps;
 use forebay_store::{BufferCursor, Cause, ListCursor, ValueFiles, WriteBuffer};
 
@@ -201,7 +201,7 @@ impl TableVersion for WbTree {
 }
 
 impl Reads for WbTree {
-    fn find(&self, lookups: &[Lookup<'_>], each: &mut dyn FnMut(usize, &Record<'_>) -> bool) -> Result<u64> {
+    fn find(&self, lookups: &[Lookup<'_>], seeker: &mut dyn Seeker) -> Result<u64> {
         let mut search = Search::new(lookups);
         if matches!(self.context.rule.name(), RuleName::States(_)) {
             search = search.taking_all();
@@ -211,7 +211,7 @@ impl Reads for WbTree {
                 node.lists().iter().rev().for_each(|list| search.add(number, &list.fragment.0));
             }
         }
-        search.finish(each)
+        search.finish(seeker)
     }
 
     fn stretch(&self, from: Option<&Bound>, within: &Range, direction: Direction) -> Result<Option<Stretch>> {

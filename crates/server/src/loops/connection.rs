@@ -59,6 +59,8 @@ pub(super) struct Connection {
     pub(super) job: Option<Arc<Slot>>,
     /// Replies that wait for the disk.
     pub(super) gate: Option<Gate>,
+    /// The number of the sync that it has waited for last; 0 for none.
+    pub(super) waited_for: u64,
     /// Until this second of the server nothing of it is sent, or done.
     pub(super) held_until: Option<u64>,
     /// It sends nothing more.
@@ -101,6 +103,7 @@ impl Connection {
             deadline: None,
             job: None,
             gate: None,
+            waited_for: 0,
             held_until: None,
             is_ending: false,
             is_over: false,

@@ -232,13 +232,19 @@ impl Loop {
             self.shared.is_failing.store(!is_failing, Ordering::Relaxed);
         }
         let waits_for_disk = finished.is_ok() && asked.iter().any(|one| one.is_durable);
-        let synced = waits_for_disk.then(|| shared.syncs.submit(self.doors[self.number].bell()));
+        let synced = waits_for_disk.then(|| {
+            let durable = asked.iter().filter(|one| one.is_durable && one.done > 0);
+            let waited_for =
+                durable.filter_map(|one| Some(self.connections[one.number].as_ref()?.waited_for));
+            shared.syncs.submit(self.doors[self.number].bell(), waited_for)
+        });
         for one in asked.iter().filter(|one| one.done > 0) {
             let Some(connection) = &mut self.connections[one.number] else { continue };
             match (&finished, &synced) {
                 (Err(error), _) => connection.fail(one.replies_from, one.done, error),
-                (_, Some(synced)) if one.is_durable => {
+                (_, Some((synced, sync))) if one.is_durable => {
                     connection.hold(one.replies_from, one.done, Arc::clone(synced));
+                    connection.waited_for = *sync;
                     self.syncing.push(one.number);
                 }
                 _ => {}

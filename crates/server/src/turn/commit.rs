@@ -10,6 +10,9 @@ use super::entries::{Key, Stored};
 use crate::pushes::Seat;
 use crate::shared::DATABASES;
 
+/// From this length on a value is not held twice: it can be looked up again.
+const LONG_BYTES_MIN: usize = 1 << 20;
+
 impl Turn<'_> {
     /// Writes what the turn has written so far where scans see it, and is the last thing that the turn is asked: what
     /// walks a table takes its time. Where it fails, so does the turn.
@@ -40,8 +43,8 @@ impl Turn<'_> {
     fn commit_written(&mut self) -> Result<()> {
         let (mut writes, mut drops) = ([false; DATABASES], [false; DATABASES]);
         let mut batch = std::mem::take(&mut self.added);
-        for (Key { database, bytes: key }, entry) in self.entries.iter().filter(|(_, entry)| entry.is_written)
-        {
+        let written = self.entries.iter_mut().filter(|(_, entry)| entry.is_written);
+        for (Key { database, bytes: key }, entry) in written {
             let table = self.shared.table(*database)?;
             writes[*database] = true;
             match &entry.stored {
@@ -51,6 +54,12 @@ impl Turn<'_> {
                 }
                 None => batch.delete(&table, key),
             }
+            // The batch has it now.
+            entry
+                .stored
+                .iter_mut()
+                .filter(|_| entry.bytes >= LONG_BYTES_MIN)
+                .for_each(|stored| stored.bytes = Vec::new());
         }
         for (database, elements) in self.elements.iter_mut().enumerate() {
             match elements.is_written() {
@@ -70,6 +79,7 @@ impl Turn<'_> {
                 self.shared.expiries.note((*database, key), expiry, self.now);
             }
         }
+        self.entries.retain(|_, entry| entry.bytes < LONG_BYTES_MIN);
         for database in 0..DATABASES {
             if writes[database] {
                 self.shared.key_counts.written(database);

@@ -138,6 +138,17 @@ class Attack:
         assert other.ask("DEL", *wide) == len(wide)
         self.over([one, other], "large answers and values")
 
+    def large_transactions(self):
+        one, keys = self.known(), ["tx:1", "tx:2", "tx:3"]
+        for request in (("SETRANGE", ARGUMENT - 4096, "x"), ("SET", b"x" * (ARGUMENT - 4096))):
+            assert one.ask("MULTI") == b"OK"
+            for key in keys:
+                assert one.ask(request[0], key, *request[1:]) == b"QUEUED"
+            assert len(one.ask("EXEC")) == len(keys)
+            self.answered()
+        assert one.ask("DEL", *keys) == len(keys)
+        self.over([one], "transactions of large values")
+
     def pipelines(self):
         all_known = [self.known() for _ in range(4)]
         threads = [threading.Thread(target=self.pipeline, args=(one, 100_000)) for one in all_known]
@@ -167,7 +178,7 @@ class Attack:
     def round(self):
         attacks = [
             self.half_requests, self.idle_ones, self.refusals, self.huge_arguments, self.many_arguments,
-            self.slow_writers, self.slow_readers, self.large_answers, self.pipelines, self.half_open,
+            self.slow_writers, self.slow_readers, self.large_answers, self.large_transactions, self.pipelines, self.half_open,
         ]  # fmt: skip
         self.draw.shuffle(attacks)
         for attack in attacks:

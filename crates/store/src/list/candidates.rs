@@ -57,6 +57,12 @@ pub(super) fn following(candidates: &[Candidate<'_>], at: usize, seen: Seen) -> 
 }
 
 impl Candidate<'_> {
+    /// How long its page is; 0 where its list is not open yet.
+    pub(super) fn page_bytes(&self) -> usize {
+        let extent = |number| Some(self.list.ready()?.index.extent(number).1);
+        self.page_number().and_then(extent).unwrap_or(0)
+    }
+
     pub(super) fn page_number(&self) -> Option<usize> {
         match self.spot {
             Spot::Records(page, _) | Spot::Page(page) => Some(page as usize),

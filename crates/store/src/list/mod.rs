@@ -42,7 +42,7 @@ pub use file::ListFile;
 pub use filter::{Allowance, FilterDemand, FilterKind, FilterLevel, GrowingFilter, Mark};
 pub use lookup::Lookup;
 pub(crate) use page::Page;
-pub use search::Search;
+pub use search::{Search, Seeker};
 pub use size::ListSize;
 pub use store::{FileKind, FileMeta, ListOptions, ListStore, ResidentLimit};
 pub use trash::{Leaving, Strangers, Trash};

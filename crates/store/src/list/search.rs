@@ -2,7 +2,7 @@
 //!
 //! 1. every list's filter says where it will look, and asks for that memory;
 //! 2. once many have, they look. Lists whose filter does not deny the key become *candidates*, newest first;
-//! 3. of each key, the page of its newest candidate is taken from the cache or read, those of all keys together;
+//! 3. of each key, the page of its newest candidate is taken from the cache or read, those of many keys together;
 //!    where that does not decide, the next candidate's; and so on.
 
 use std::sync::Arc;
@@ -29,6 +29,26 @@ const FILTER_NANOSECONDS: u64 = 15;
 const READ_NANOSECONDS: u64 = 100_000;
 /// What it costs to find more of a key in a page that is at hand.
 const FOUND_NANOSECONDS: u64 = 500;
+
+/// Pages that are read together take about this at most: a page each for as many reads as any device does at a time.
+const TOGETHER_BYTES_MAX: usize = 1 << 20;
+
+/// Who looks keys up.
+pub trait Seeker {
+    /// Takes what a list has of the key of a lookup, newest first. Says whether it wants more of that one.
+    fn show(&mut self, lookup: usize, record: &Record<'_>) -> bool;
+
+    /// Whether it still wants to know of a lookup. For one that it does not want nothing is read.
+    fn wants(&mut self, _lookup: usize) -> bool {
+        true
+    }
+}
+
+impl<F: FnMut(usize, &Record<'_>) -> bool> Seeker for F {
+    fn show(&mut self, lookup: usize, record: &Record<'_>) -> bool {
+        self(lookup, record)
+    }
+}
 
 /// Lookups on their way.
 pub struct Search<'a> {
@@ -104,11 +124,10 @@ impl<'a> Search<'a> {
         self.probes.clear();
     }
 
-    /// Shows `each` the number of a lookup and what a list has of its key, newest first, until it says that it
-    /// has seen enough of that one. Device reads: one for each list that has the key or whose filter errs, and
+    /// Shows a seeker what lists have of its keys, until it has seen enough of each. Device reads: one for each list that has the key or whose filter errs, and
     /// none for pages in the cache. Returns about how many nanoseconds went to lists in vain: what one list in
     /// place of many would have spared.
-    pub fn finish(&mut self, each: &mut dyn FnMut(usize, &Record<'_>) -> bool) -> Result<u64> {
+    pub fn finish(&mut self, seeker: &mut dyn Seeker) -> Result<u64> {
         let Some(list) = self.list else { return Ok(0) };
         self.sift();
         let metrics = &list.store().metrics;
@@ -126,7 +145,7 @@ impl<'a> Search<'a> {
         };
         let mut reading = Reading {
             lookups: self.lookups,
-            each,
+            seeker,
             found,
             cache_hits: 0,
             wasted: 0,
@@ -136,6 +155,7 @@ impl<'a> Search<'a> {
             ahead,
         };
         let outcome = match self.lookups {
+            [_] if !reading.seeker.wants(0) => Ok(()),
             [_] => reading.one_by_one(&self.candidates),
             _ => reading.together(&self.candidates),
         };
@@ -177,7 +197,7 @@ const FEW_RECORDS: u32 = 4;
 /// Candidates being looked at.
 struct Reading<'a, 'e> {
     lookups: &'a [Lookup<'a>],
-    each: &'e mut dyn FnMut(usize, &Record<'_>) -> bool,
+    seeker: &'e mut dyn Seeker,
     /// Which keys some list had already.
     found: SmallVec<[bool; 8]>,
     cache_hits: u64,
@@ -235,33 +255,52 @@ impl Reading<'_, '_> {
     fn together(&mut self, candidates: &[Candidate<'_>]) -> Result<()> {
         let is_first = |&at: &usize| at == 0 || candidates[at - 1].lookup != candidates[at].lookup;
         let mut turns: Vec<usize> = (0..candidates.len()).filter(is_first).collect();
-        let mut pages: Vec<Option<Arc<Page>>> = Vec::with_capacity(turns.len());
-        let mut cached = Vec::with_capacity(turns.len());
         while !turns.is_empty() {
-            pages.clear();
-            cached.clear();
-            for &turn in &turns {
-                let candidate = &candidates[turn];
-                let page = candidate.page_number().and_then(|number| self.cached(candidate.list, number));
-                page.iter().for_each(|page| page.prefetch(candidate.first_record()));
-                cached.push(page.is_some());
-                pages.push(page);
-            }
-            read_missing(candidates, &turns, &mut pages, Lookup::caching_of(self.lookups))?;
-            let mut left = Vec::new();
-            for ((&turn, page), cached) in turns.iter().zip(&pages).zip(&cached) {
-                let candidate = &candidates[turn];
-                let seen = match page {
-                    None => self.open_and_ask(candidate)?,
-                    Some(page) => self.show(candidate, page, !cached),
-                };
-                let next = following(candidates, turn, seen);
-                if seen.more && candidates.get(next).is_some_and(|next| next.lookup == candidate.lookup) {
-                    left.push(next);
-                }
+            let (mut waiting, mut left) = (turns.iter().copied().peekable(), Vec::new());
+            while waiting.peek().is_some() {
+                self.some_together(candidates, &mut waiting, &mut left)?;
             }
             debug_assert!(left.len() <= turns.len() && left.is_sorted(), "each lookup has one turn");
             turns = left;
+        }
+        Ok(())
+    }
+
+    /// As many turns as fit in memory together, one at least. Notes the next turns of their lookups.
+    fn some_together(
+        &mut self,
+        candidates: &[Candidate<'_>],
+        waiting: &mut impl Iterator<Item = usize>,
+        left: &mut Vec<usize>,
+    ) -> Result<()> {
+        let (mut turns, mut missing_bytes) = (Vec::new(), 0);
+        for turn in waiting {
+            let candidate = &candidates[turn];
+            if !self.seeker.wants(candidate.lookup as usize) {
+                continue;
+            }
+            let page = candidate.page_number().and_then(|number| self.cached(candidate.list, number));
+            page.iter().for_each(|page| page.prefetch(candidate.first_record()));
+            missing_bytes += if page.is_some() { 0 } else { candidate.page_bytes() };
+            turns.push((turn, page.is_some(), page));
+            if missing_bytes >= TOGETHER_BYTES_MAX {
+                break;
+            }
+        }
+        read_missing(candidates, &mut turns, Lookup::caching_of(self.lookups))?;
+        for (turn, was_cached, page) in turns {
+            let candidate = &candidates[turn];
+            if !self.seeker.wants(candidate.lookup as usize) {
+                continue;
+            }
+            let seen = match page {
+                None => self.open_and_ask(candidate)?,
+                Some(page) => self.show(candidate, &page, !was_cached),
+            };
+            let next = following(candidates, turn, seen);
+            if seen.more && candidates.get(next).is_some_and(|next| next.lookup == candidate.lookup) {
+                left.push(next);
+            }
         }
         Ok(())
     }
@@ -300,7 +339,7 @@ impl Reading<'_, '_> {
                 let again = std::mem::replace(&mut self.found[candidate.lookup as usize], true);
                 self.read_wasted += (again && was_read) as u64;
                 self.found_again += (again && !was_read) as u64;
-                Seen { more: (self.each)(candidate.lookup as usize, &record), left: Left::Nowhere }
+                Seen { more: self.seeker.show(candidate.lookup as usize, &record), left: Left::Nowhere }
             }
             None => {
                 // Where it leads to another page of the list no merge would have spared it.
@@ -319,25 +358,23 @@ impl Reading<'_, '_> {
         let mut search = Search::new(&self.lookups[number..=number]);
         search.add(0, candidate.list);
         let mut more = true;
-        search.finish(&mut |_, record| {
-            more = (self.each)(number, record);
+        search.finish(&mut |_, record: &Record<'_>| {
+            more = self.seeker.show(number, record);
             more
         })?;
         Ok(Seen { more, left: Left::Nowhere })
     }
 }
 
+/// A candidate whose turn it is: its number, whether the cache had its page, and the page.
+type Turn = (usize, bool, Option<Arc<Page>>);
+
 /// Reads the pages that the cache did not have, all at once.
-fn read_missing(
-    candidates: &[Candidate<'_>],
-    turns: &[usize],
-    pages: &mut [Option<Arc<Page>>],
-    caching: Caching,
-) -> Result<()> {
-    let missing = turns.iter().zip(pages).filter(|(_, page)| page.is_none());
+fn read_missing(candidates: &[Candidate<'_>], turns: &mut [Turn], caching: Caching) -> Result<()> {
+    let missing = turns.iter_mut().filter(|(.., page)| page.is_none());
     let (slots, wanted): (Vec<_>, Vec<_>) = missing
-        .filter_map(|(&turn, page)| {
-            let candidate = &candidates[turn];
+        .filter_map(|(turn, _, page)| {
+            let candidate = &candidates[*turn];
             Some((page, (candidate.list, candidate.page_number()?)))
         })
         .unzip();

@@ -79,7 +79,7 @@ fn get(list: &ListFile, order: Order, key: &[u8]) -> Option<(Kind, Vec<u8>)> {
     search.add(0, list);
     let mut found = None;
     search
-        .finish(&mut |_, record| {
+        .finish(&mut |_, record: &Record<'_>| {
             found = Some((record.kind, record.value.to_vec()));
             false
         })
@@ -649,7 +649,7 @@ fn a_damaged_page_takes_no_keys_of_others_however_thin_the_filter() {
             let lookups = [Lookup::new(order, key)];
             let mut search = Search::new(&lookups);
             search.add(0, &list);
-            search.finish(&mut |_, _| false).is_err()
+            search.finish(&mut |_, _: &Record<'_>| false).is_err()
         });
         let (failed, own) = (failed.count(), (4096 - 16) / (9 + value_bytes));
         assert!(failed == own, "{value_bytes} bytes, {bits} bits: {failed} keys for {own}");

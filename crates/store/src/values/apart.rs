@@ -16,13 +16,16 @@ pub struct Apart {
     file: Arc<ValueFile>,
     buffer_bytes: u64,
     bytes_min: usize,
+    /// Values end with their expiry.
+    expire: bool,
 }
 
 impl Apart {
-    /// For values of at least this many bytes; `None` where the buffer's segment is no value file.
-    pub fn of(buffer: &WriteBuffer, bytes_min: usize) -> Option<Self> {
+    /// For values of at least this many bytes, which end with their expiry or do not; `None` where the buffer's segment is
+    /// no value file.
+    pub fn of(buffer: &WriteBuffer, bytes_min: usize, expire: bool) -> Option<Self> {
         let (file, buffer_bytes) = (buffer.value_file()?, buffer.len() as u64);
-        Some(Self { file, buffer_bytes, bytes_min })
+        Some(Self { file, buffer_bytes, bytes_min, expire })
     }
 
     /// The shape of what lists get for records of this shape.
@@ -30,7 +33,8 @@ impl Apart {
         match shape {
             Shape::Fixed { value_bytes, .. } if (value_bytes as usize) < self.bytes_min => shape,
             Shape::Fixed { key_bytes, value_bytes }
-                if u64::from(value_bytes) <= POINTED_BYTES_MAX
+                if !self.expire
+                    && u64::from(value_bytes) <= POINTED_BYTES_MAX
                     && self.file.id().max(self.buffer_bytes) <= POINTED_OFFSET_MAX =>
             {
                 Shape::Pointers { key_bytes }
@@ -49,7 +53,8 @@ impl Apart {
     #[inline]
     pub(crate) fn pointer(&self, key: &[u8], value: &[u8], at: usize) -> ValuePointer {
         debug_assert!(value.len() >= self.bytes_min && (at + value.len()) as u64 <= self.buffer_bytes);
-        ValuePointer::new(self.file.id(), at as u64, key, value)
+        let pointer = ValuePointer::new(self.file.id(), at as u64, key, value);
+        if self.expire { pointer.expiring(value) } else { pointer }
     }
 
     /// The same as lists have it that are of pointers alone, where the [shape](Self::shape) says so.

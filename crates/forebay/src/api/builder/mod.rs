@@ -336,9 +336,8 @@ impl<K> TableBuilder<K> {
     ///
     /// A get of such a value makes two device reads rather than one, and a scan one for each. Values that are
     /// overwritten or deleted take space until merges have met their keys and moved what is left of their files, which
-    /// they do with files of which less than half is alive. So this goes with none of `time_to_live`,
-    /// `max_space_amplification`, `reclaim_interval`, merge rules and aggregation functions. Layout
-    /// `range-merge` leaves values with their keys, and a change to another order brings them back.
+    /// they do with files of which less than half is alive. So this goes with none of `max_space_amplification`,
+    /// `reclaim_interval`, merge rules and aggregation functions. Layout `range-merge` leaves values with their keys, and a change to another order brings them back.
     pub fn values_apart(mut self, bytes_min: u32) -> Self {
         self.asked.apart_bytes_min = Some(bytes_min);
         self

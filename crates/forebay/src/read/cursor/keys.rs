@@ -65,6 +65,7 @@ impl Cursor {
         }
         if let Some(pointer) = self.fold.pointer()
             && self.shows == Shows::Entries
+            && !self.ttl.is_expired(pointer)
         {
             let value = self.table.version.values().read(&self.key, pointer)?;
             self.fold.fetched(value);

@@ -14,10 +14,11 @@ pub(crate) enum Type {
     CountMin,
     Bloom,
     TopK,
+    TDigest,
 }
 
 /// Each with the byte that stands for it, and the name that clients know.
-const ALL: [(Type, u8, &str); 9] = [
+const ALL: [(Type, u8, &str); 10] = [
     (Type::String, b's', "string"),
     (Type::Hash, b'h', "hash"),
     (Type::Set, b'm', "set"),
@@ -27,6 +28,7 @@ const ALL: [(Type, u8, &str); 9] = [
     (Type::CountMin, b'c', "CMSk-TYPE"),
     (Type::Bloom, b'b', "MBbloom--"),
     (Type::TopK, b't', "TopK-TYPE"),
+    (Type::TDigest, b'q', "TDIS-TYPE"),
 ];
 
 impl Type {

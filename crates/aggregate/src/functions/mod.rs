@@ -27,7 +27,7 @@ pub(crate) use decimal_columns::Integers;
 pub use extremes::{Max, MaxBytes, Min, MinBytes, Scalar};
 pub use flags::{BitAnd, BitOr, BitXor, BoolAnd, BoolOr};
 pub use histogram::{Bin, Histogram};
-pub use quantiles::ApproxQuantiles;
+pub use quantiles::{ApproxQuantiles, Centroids};
 pub use ranked::{End, TopK, ValueAt};
 pub use sample::Sample;
 pub use sketches::{ApproxDistinct, FrequentItem, FrequentItems, ThetaDistinct};

@@ -1,7 +1,7 @@
 //! Quantiles within a stated error: [`ApproxQuantiles`], one of the [sketches](super::sketches).
 
 use datasketches::tdigest::TDigestMut;
-use forebay_base::wire::u32_at;
+use forebay_base::wire::{u32_at, u64_at};
 use forebay_base::{Error, Result};
 
 use super::sketches::{WEIGHT_MAX, refused};
@@ -51,6 +51,48 @@ impl ApproxQuantiles {
         (!all.is_empty() && all.iter().all(|value| value.is_finite())).then_some(all)
     }
 
+    /// The state of values, all at once. Those that are no finite numbers are left out.
+    pub fn of_values(&self, mut values: Vec<f64>) -> Vec<u8> {
+        values.retain(|value| value.is_finite());
+        values.sort_by(f64::total_cmp);
+        let mut state = Vec::new();
+        if !values.is_empty() {
+            self.write(&values, &mut state);
+        }
+        state
+    }
+
+    /// A state of any compression, in this one's. Of fewer values than stand as they are nothing is lost.
+    pub fn converted(&self, state: &[u8]) -> Result<Vec<u8>> {
+        let malformed = || self.state_type().malformed(state);
+        let k = state.get(3..5).and_then(|k| Some(u16::from_le_bytes(k.try_into().ok()?)));
+        let source = Self { k: k.ok_or_else(malformed)?, ranks: self.ranks.clone() };
+        if let Some(values) = source.few_values(&[state]) {
+            return Ok(self.of_values(values));
+        }
+        let digest = source.read(state).ok_or_else(malformed)?;
+        let mut converted = TDigestMut::new(self.k).map_err(|error| refused(&error))?;
+        converted.merge(&digest);
+        Ok(converted.serialize())
+    }
+
+    /// What a state has, which other questions than quantiles can be asked.
+    pub fn centroids(&self, state: &[u8]) -> Result<Centroids> {
+        let malformed = || self.state_type().malformed(state);
+        let mut digest = self.read(state).ok_or_else(malformed)?;
+        let least = digest.min_value().ok_or_else(malformed)?;
+        let greatest = digest.max_value().ok_or_else(malformed)?;
+        if let Some(values) = self.few_values(&[state]) {
+            let all = values.into_iter().map(|value| (value, 1)).collect();
+            return Ok(Centroids { least, greatest, all });
+        }
+        let bytes = digest.serialize();
+        let rest = bytes.get(CENTROIDS_AT..).unwrap_or_default();
+        let all = rest.as_chunks::<16>().0.iter();
+        let all = all.map(|one| (f64_at(one, 0), u64_at(one, 8))).collect();
+        Ok(Centroids { least, greatest, all })
+    }
+
     /// The values of a state that has nothing else.
     fn plain_values<'s>(&self, state: &'s [u8]) -> Option<&'s [[u8; 8]]> {
         let Some(([longs, VERSION, TDIGEST_FAMILY, k @ .., flags, 0, 0], rest)) =
@@ -72,6 +114,23 @@ impl ApproxQuantiles {
     }
 }
 
+/// Values in order, of which each stands for so many about it, and the least and the greatest of all.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Centroids {
+    /// Exactly.
+    pub least: f64,
+    /// Exactly.
+    pub greatest: f64,
+    /// Each a mean, and how many it is of. One of one is that.
+    pub all: Vec<(f64, u64)>,
+}
+
+fn f64_at(bytes: &[u8], at: usize) -> f64 {
+    f64::from_bits(u64_at(bytes, at))
+}
+
+/// Where a state of more than one value that has no unmerged ones has its centroids.
+const CENTROIDS_AT: usize = 32;
 /// No more values are in a state as they are: they would take more than what they are merged to.
 const UNMERGED_MAX: usize = 512;
 /// The family of these digests, in the library's own format, and its version.

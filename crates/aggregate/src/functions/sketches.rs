@@ -11,7 +11,7 @@ use datasketches::frequencies::{ErrorType, FrequentItemValue, FrequentItemsSketc
 use datasketches::hash::value::raw_bytes;
 use datasketches::hll::{HllSketch, HllType, HllUnion};
 use datasketches::theta::{CompactThetaSketch, ThetaSketchBuilder, ThetaUnionBuilder};
-use forebay_base::wire::u32_at;
+use forebay_base::wire::{u32_at, u64_at};
 use forebay_base::{Error, Result};
 
 use crate::{Aggregate, StateType};
@@ -34,6 +34,10 @@ pub struct ApproxDistinct {
 
 const HLL_LIST_AT: usize = 8;
 const HLL_SET_AT: usize = 12;
+const HLL_TABLE_AT: usize = 4;
+const HLL_COUNT_AT: usize = 8;
+/// Above these a coupon has the height of its register.
+const HLL_PLACE_BITS: u32 = 26;
 const HLL_SUMS_AT: usize = 16;
 const HLL_ZEROS_AT: usize = 32;
 const HLL_REGISTERS_AT: usize = 40;
@@ -48,9 +52,100 @@ impl ApproxDistinct {
         Ok(Self { lg_k })
     }
 
+    /// Whether a state is one of this function, and not damaged.
+    pub fn is_sound(&self, state: &[u8]) -> bool {
+        self.read(state).is_some()
+    }
+
+    /// Adds an element to a sound state, or to nothing, as lifting and merging would. Returns whether that has changed it.
+    ///
+    /// 1. The element alone is a state of one coupon: a place, and how high its register is to be.
+    /// 2. Among coupons, one that is there changes nothing; another goes to its place in order, if there is room.
+    /// 3. Among registers, one that is as high changes nothing; another is raised, with the sums over all.
+    /// 4. Where a state gets another form the two are merged.
+    pub fn add(&self, value: &[u8], state: &mut Vec<u8>) -> bool {
+        if let Some(is_changed) = self.add_within(value, state) {
+            return is_changed;
+        }
+        let mut one = Vec::new();
+        // `new` has refused what this would.
+        if self.lift(value, &mut one).is_err() {
+            return false;
+        }
+        if state.is_empty() {
+            *state = one;
+            return true;
+        }
+        if state.get(7).is_some_and(|mode| mode & 3 == 1) && add_coupon(state, u32_at(&one, HLL_LIST_AT)) {
+            return true;
+        }
+        let mut merged = Vec::new();
+        self.merge(&[state, &one], &mut merged);
+        let is_changed = merged != *state;
+        *state = merged;
+        is_changed
+    }
+
+    /// The same where the state's length stays; else `None`, and nothing is changed.
+    pub fn add_within(&self, value: &[u8], state: &mut [u8]) -> Option<bool> {
+        let form = state.get(7)? & 3;
+        let mut one = Vec::new();
+        self.lift(value, &mut one).ok()?;
+        let coupon = u32_at(&one, HLL_LIST_AT);
+        match form {
+            0 => has_coupon(&state[HLL_LIST_AT..], coupon).then_some(false),
+            1 => place_of(state, coupon).is_ok().then_some(false),
+            _ => Some(raise_register(state, coupon, self.lg_k)),
+        }
+    }
+
     fn read(&self, state: &[u8]) -> Option<HllSketch> {
         sound_hll(state, self.lg_k).then(|| HllSketch::deserialize(state).ok())?
     }
+}
+
+fn has_coupon(coupons: &[u8], coupon: u32) -> bool {
+    coupons.as_chunks::<4>().0.iter().any(|one| u32::from_le_bytes(*one) == coupon)
+}
+
+/// Where a coupon stands among those of a set, which are in order, or is to stand.
+fn place_of(state: &[u8], coupon: u32) -> std::result::Result<usize, usize> {
+    let coupons = state.get(HLL_SET_AT..).unwrap_or_default().as_chunks::<4>().0;
+    coupons.binary_search_by_key(&coupon, |one| u32::from_le_bytes(*one))
+}
+
+/// Puts another coupon there, unless the set has to grow.
+fn add_coupon(state: &mut Vec<u8>, coupon: u32) -> bool {
+    let Err(at) = place_of(state, coupon) else { return false };
+    // The library makes tables of coupons larger once they are fuller than three quarters.
+    let (count, table) = (u32_at(state, HLL_COUNT_AT) + 1, 1u64.checked_shl(state[HLL_TABLE_AT].into()));
+    if table.is_none_or(|table| u64::from(count) * 4 > table * 3)
+        || state.len() != HLL_SET_AT + 4 * (count as usize - 1)
+    {
+        return false;
+    }
+    let at = HLL_SET_AT + at * 4;
+    state.splice(at..at, coupon.to_le_bytes());
+    state[HLL_COUNT_AT..HLL_SET_AT].copy_from_slice(&count.to_le_bytes());
+    true
+}
+
+/// Raises the register of a coupon, if it is lower. No sum of these rounds.
+fn raise_register(state: &mut [u8], coupon: u32, lg_k: u8) -> bool {
+    let (place, height) = (coupon as usize & ((1 << lg_k) - 1), (coupon >> HLL_PLACE_BITS) as u8);
+    let Some(register) = state.get_mut(HLL_REGISTERS_AT + place).filter(|register| **register < height)
+    else {
+        return false;
+    };
+    let before = std::mem::replace(register, height);
+    for (height, sign) in [(before, -1.0), (height, 1.0)] {
+        let at = HLL_SUMS_AT + usize::from(height / 32) * 8;
+        let sum = f64::from_bits(u64_at(state, at)) + sign / (1u64 << height) as f64;
+        state[at..at + 8].copy_from_slice(&sum.to_le_bytes());
+    }
+    let zeros = u32_at(state, HLL_ZEROS_AT).saturating_sub(u32::from(before == 0));
+    state[HLL_ZEROS_AT..HLL_ZEROS_AT + 4].copy_from_slice(&zeros.to_le_bytes());
+    true
 }
 
 /// Whether the fields of these bytes fit one another: the library would trust the registers' values, the count of

@@ -319,3 +319,27 @@ fn sums_that_are_not_those_of_the_registers_are_refused() {
         assert!(sketch.finish(&bent).is_err(), "byte {at}");
     }
 }
+
+/// An element at a time, through all forms of a state: the bytes are those of lifting and merging.
+#[test]
+fn adding_in_place_is_merging() {
+    for (lg_k, elements) in [(4, 300u32), (8, 3000), (14, 9000)] {
+        let hll = ApproxDistinct::new(lg_k).expect("a size");
+        let (mut state, mut forms) = (Vec::new(), std::collections::BTreeSet::new());
+        for element in 0..elements {
+            // Each third has come before.
+            let element = (if element % 3 == 2 { element / 2 } else { element }).to_le_bytes();
+            let (mut one, mut merged) = (Vec::new(), Vec::new());
+            hll.lift(&element, &mut one).expect("it is lifted");
+            let before = state.clone();
+            let states = [&before[..], &one].into_iter().filter(|state| !state.is_empty());
+            hll.merge(&states.collect::<Vec<_>>(), &mut merged);
+            let is_changed = hll.add(&element, &mut state);
+            assert_eq!(state, merged, "lg_k {lg_k}, {element:?}");
+            assert_eq!(is_changed, before != state);
+            assert!(hll.is_sound(&state));
+            forms.insert(state[7] & 3);
+        }
+        assert!(forms.len() >= 2, "{forms:?}");
+    }
+}

@@ -15,7 +15,7 @@ use hashbrown::hash_map::EntryRef;
 use crate::pushes::{Outgoing, Seat};
 use crate::shared::{DATABASES, Shared, Stripe};
 use elements::Elements;
-use entries::{Entries, Entry, Key, Sought};
+use entries::{Entries, Entry, Key, Sought, entry_of};
 
 pub(crate) use elements::{Element, Way};
 pub(crate) use entries::Stored;
@@ -27,8 +27,6 @@ const AHEAD_BYTES_MAX: usize = 2 << 20;
 const WORK_BYTES_MAX: usize = 8 << 20;
 /// Or that has made it hold more than this of elements of containers.
 const ELEMENTS_BYTES_MAX: usize = 16 << 20;
-/// What was read, and is not written, is forgotten beyond this: it can be looked up again.
-const READ_BYTES_MAX: usize = 8 << 20;
 /// What a turn has written is at most this before yet another request may write. Few come to it: transactions.
 const WRITTEN_BYTES_MAX: usize = 64 << 20;
 /// A transaction is refused more once it has handled this: its loop answers nobody else meanwhile.
@@ -130,27 +128,45 @@ impl<'s> Turn<'s> {
     /// What a key holds.
     pub(crate) fn get(&mut self, database: usize, key: &[u8]) -> Result<Option<&Stored>> {
         debug_assert!(self.stripe(key).is_some(), "the plan has the key");
-        let now = self.now;
-        let sought = Sought { database, bytes: key };
-        if self.read_bytes > READ_BYTES_MAX {
-            self.entries.retain(|_, entry| entry.is_written);
-            self.read_bytes = 0;
-        }
-        let entry = match self.entries.entry_ref(&sought) {
-            EntryRef::Occupied(found) => found.into_mut(),
-            EntryRef::Vacant(vacant) => {
-                let stored = self.shared.table(database)?.get_with_expiry(key)?.map(Stored::of);
-                let entry = Entry::new(key, stored, false);
-                self.read_bytes += entry.bytes;
-                vacant.insert_with_key(sought.owned(), entry)
-            }
-        };
-        if entry.stored.as_ref().is_some_and(|stored| stored.expiry.is_some_and(|expiry| expiry <= now)) {
-            entry.stored = None;
-        }
+        let entry =
+            entry_of(self.shared, &mut self.entries, &mut self.read_bytes, (database, key), self.now)?;
         let bytes = entry.stored.as_ref().map_or(0, |stored| stored.bytes.len());
         self.work_bytes = self.work_bytes.saturating_add(bytes);
         Ok(entry.stored.as_ref())
+    }
+
+    /// Has `change` change what a key holds, where it stands, and say whether it did. `is_right` says whether it is of the
+    /// type that is asked for; before a value is come to first in the turn, `check` looks at all of it. `None` where the key
+    /// holds nothing.
+    pub(crate) fn edit<E: From<Error>>(
+        &mut self,
+        database: usize,
+        key: &[u8],
+        is_right: impl FnOnce(&[u8]) -> Result<(), E>,
+        check: impl FnOnce(&[u8]) -> Result<(), E>,
+        change: impl FnOnce(&mut Vec<u8>) -> bool,
+    ) -> Result<Option<bool>, E> {
+        let entry =
+            entry_of(self.shared, &mut self.entries, &mut self.read_bytes, (database, key), self.now)?;
+        let Some(stored) = &mut entry.stored else { return Ok(None) };
+        is_right(&stored.bytes)?;
+        let looked_at = if entry.is_checked { 0 } else { stored.bytes.len() };
+        if !entry.is_checked {
+            check(&stored.bytes)?;
+            entry.is_checked = true;
+        }
+        let is_changed = change(&mut stored.bytes);
+        let (was_written, before) = (entry.is_written, entry.bytes);
+        if is_changed {
+            (entry.is_written, entry.bytes) = (true, entry.bytes_with(key));
+            let now = entry.bytes;
+            let sum = if was_written { &mut self.written_bytes } else { &mut self.read_bytes };
+            *sum = sum.saturating_sub(before);
+            self.written_bytes += now;
+            self.touch(database, key);
+        }
+        self.work_bytes = self.work_bytes.saturating_add(looked_at + key.len());
+        Ok(Some(is_changed))
     }
 
     /// Has a key hold something, or nothing. A container that it held is dropped; of one that nobody has looked at here,

@@ -1,6 +1,8 @@
 //! Whether an item came: Bloom filters. Of one that did the answer is yes; of another it is no, but for a stated share. Where
 //! as many came as were foreseen, another filter is put behind, larger and with half the share, and so on.
 
+use std::ops::Range;
+
 use super::super::{Answer, Call, Refusal, SYNTAX, integer, is};
 use super::wire::{Rest, hashes, place};
 use super::{BYTES_MAX, damaged, too_large};
@@ -44,15 +46,81 @@ impl Filter {
     }
 
     fn places(&self, item: (u64, u64)) -> impl Iterator<Item = (usize, u8)> + use<> {
-        let bits = self.bits.len() as u64 * 8;
-        (0..self.hashes)
-            .map(move |number| place(item, number, bits))
-            .map(|bit| ((bit / 8) as usize, 1 << (bit % 8)))
+        places(self.hashes, self.bits.len(), item)
     }
 
     fn has(&self, item: (u64, u64)) -> bool {
         self.places(item).all(|(byte, bit)| self.bits[byte] & bit != 0)
     }
+}
+
+/// The bits of an item: bytes, and what is set in each.
+fn places(hashes: u32, bytes: usize, item: (u64, u64)) -> impl Iterator<Item = (usize, u8)> + use<> {
+    let bits = bytes as u64 * 8;
+    (0..hashes).map(move |number| place(item, number, bits)).map(|bit| ((bit / 8) as usize, 1 << (bit % 8)))
+}
+
+/// A filter where it stands in a sketch.
+struct Placed {
+    capacity: u64,
+    count: u64,
+    hashes: u32,
+    /// Where its count stands, and its bits.
+    count_at: usize,
+    bits: Range<usize>,
+}
+
+impl Placed {
+    fn places(&self, item: (u64, u64)) -> impl Iterator<Item = (usize, u8)> + use<> {
+        let start = self.bits.start;
+        places(self.hashes, self.bits.len(), item).map(move |(byte, bit)| (start + byte, bit))
+    }
+
+    fn has(&self, sketch: &[u8], item: (u64, u64)) -> bool {
+        self.places(item).all(|(byte, bit)| sketch[byte] & bit != 0)
+    }
+}
+
+/// All filters of a sketch, if that is sound.
+fn placed(bytes: &[u8]) -> Result<Vec<Placed>, Refusal> {
+    let mut rest = Rest(bytes);
+    let (error, expansion, mut all) = (f64::from_bits(rest.u64()?), rest.u32()?, Vec::new());
+    while !rest.0.is_empty() {
+        let capacity = rest.u64()?;
+        let count_at = bytes.len() - rest.0.len();
+        let (count, hashes, length) = (rest.u64()?, rest.u32()?, rest.u32()? as usize);
+        let start = bytes.len() - rest.0.len();
+        rest.bytes(length)?;
+        let is_sound = capacity > 0 && count <= capacity && (1..=HASHES_MAX).contains(&hashes);
+        if length == 0 || !is_sound {
+            return Err(damaged());
+        }
+        all.push(Placed { capacity, count, hashes, count_at, bits: start..start + length });
+    }
+    let is_sound = (ERROR_MIN..1.0).contains(&error)
+        && expansion <= EXPANSION_MAX
+        && (1..=FILTERS_MAX).contains(&all.len())
+        && bytes.len() <= BYTES_MAX;
+    if is_sound { Ok(all) } else { Err(damaged()) }
+}
+
+/// Adds items where they stand, if the last filter has room for all of them. Returns which may be new.
+fn add_within(sketch: &mut [u8], items: &[&[u8]]) -> Option<Vec<bool>> {
+    let all = placed(sketch).ok()?;
+    let last = all.last().filter(|last| last.count.saturating_add(items.len() as u64) <= last.capacity)?;
+    let mut count = last.count;
+    let mut answers = Vec::with_capacity(items.len());
+    for item in items {
+        let item = hashes(item);
+        let is_new = !all.iter().any(|filter| filter.has(sketch, item));
+        if is_new {
+            last.places(item).for_each(|(byte, bit)| sketch[byte] |= bit);
+            count += 1;
+        }
+        answers.push(is_new);
+    }
+    sketch[last.count_at..last.count_at + 8].copy_from_slice(&count.to_le_bytes());
+    Some(answers)
 }
 
 /// No filter needs more: that of the least share, halved so many times.
@@ -65,22 +133,14 @@ impl Filters {
 
     fn read(bytes: &[u8]) -> Result<Self, Refusal> {
         let mut rest = Rest(bytes);
-        let mut read = Self { error: f64::from_bits(rest.u64()?), expansion: rest.u32()?, all: Vec::new() };
-        while !rest.0.is_empty() {
-            let (capacity, count, hashes) = (rest.u64()?, rest.u64()?, rest.u32()?);
-            let length = rest.u32()? as usize;
-            let bits = rest.bytes(length)?.to_vec();
-            let is_sound = capacity > 0 && count <= capacity && (1..=HASHES_MAX).contains(&hashes);
-            if bits.is_empty() || !is_sound {
-                return Err(damaged());
-            }
-            read.all.push(Filter { capacity, count, hashes, bits });
-        }
-        let is_sound = (ERROR_MIN..1.0).contains(&read.error)
-            && read.expansion <= EXPANSION_MAX
-            && (1..=FILTERS_MAX).contains(&read.all.len())
-            && bytes.len() <= BYTES_MAX;
-        if is_sound { Ok(read) } else { Err(damaged()) }
+        let (error, expansion) = (f64::from_bits(rest.u64()?), rest.u32()?);
+        let filter = |one: Placed| Filter {
+            capacity: one.capacity,
+            count: one.count,
+            hashes: one.hashes,
+            bits: bytes[one.bits].to_vec(),
+        };
+        Ok(Self { error, expansion, all: placed(bytes)?.into_iter().map(filter).collect() })
     }
 
     fn write(&self, call: &mut Call<'_, '_>, key: &[u8]) -> Answer {
@@ -183,15 +243,25 @@ fn tell(call: &mut Call<'_, '_>, answers: &[bool]) {
 
 /// `BF.ADD` and `BF.MADD`: all items, or none.
 pub(super) fn add(call: &mut Call<'_, '_>) -> Answer {
-    super::check_count(&call.arguments[2..])?;
+    let (key, items) = (call.arguments[1], &call.arguments[2..]);
+    super::check_count(items)?;
+    let mut answers = None;
+    let change = |stored: &mut Vec<u8>| {
+        answers = add_within(&mut stored[1..], items);
+        answers.as_ref().is_some_and(|answers| answers.contains(&true))
+    };
+    call.edit_sketch(key, Type::Bloom, |sketch| placed(sketch).map(drop), change)?;
+    if let Some(answers) = answers {
+        tell(call, &answers);
+        return Ok(());
+    }
     let there = read(call)?;
     let mut filters = match there {
         Some(there) => there,
         None => Filters::new(CAPACITY, ERROR, EXPANSION)?,
     };
-    let answers = call.arguments[2..].iter().map(|item| filters.add(item)).collect::<Result<Vec<_>, _>>()?;
+    let answers = items.iter().map(|item| filters.add(item)).collect::<Result<Vec<_>, _>>()?;
     if answers.contains(&true) {
-        let key = call.arguments[1];
         filters.write(call, key)?;
     }
     tell(call, &answers);
@@ -199,10 +269,19 @@ pub(super) fn add(call: &mut Call<'_, '_>) -> Answer {
 }
 
 pub(super) fn exists(call: &mut Call<'_, '_>) -> Answer {
-    super::check_count(&call.arguments[2..])?;
-    let filters = read(call)?;
-    let has = |item: &&[u8]| filters.as_ref().is_some_and(|filters| filters.has(item));
-    let answers: Vec<bool> = call.arguments[2..].iter().map(has).collect();
+    let (key, items) = (call.arguments[1], &call.arguments[2..]);
+    super::check_count(items)?;
+    let mut answers = vec![false; items.len()];
+    let look = |stored: &mut Vec<u8>| {
+        let sketch = &stored[1..];
+        let all = placed(sketch).unwrap_or_default();
+        for (answer, item) in answers.iter_mut().zip(items) {
+            let item = hashes(item);
+            *answer = all.iter().any(|filter| filter.has(sketch, item));
+        }
+        false
+    };
+    call.edit_sketch(key, Type::Bloom, |sketch| placed(sketch).map(drop), look)?;
     tell(call, &answers);
     Ok(())
 }

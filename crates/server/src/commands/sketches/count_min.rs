@@ -2,7 +2,7 @@
 //! is the answer.
 
 use super::super::{Answer, Call, Refusal, containers, integer, is};
-use super::wire::{Rest, hashes, place};
+use super::wire::{Rest, hashes, place, u32_at, u64_at};
 use super::{BYTES_MAX, damaged, too_large};
 use crate::value::Type;
 
@@ -45,27 +45,33 @@ impl CountMin {
         self.cells.iter().for_each(|cell| bytes.extend_from_slice(&cell.to_le_bytes()));
         call.put_sketch(key, Type::CountMin, &bytes)
     }
+}
 
-    fn places(&self, item: &[u8]) -> impl Iterator<Item = usize> + use<> {
-        let (hashes, width) = (hashes(item), self.width);
-        (0..self.depth)
-            .map(move |row| row as usize * width as usize + place(hashes, row, width.into()) as usize)
-    }
+/// Where the numbers of a sound sketch stand, behind the byte of its type.
+const WIDTH_AT: usize = 1;
+const DEPTH_AT: usize = WIDTH_AT + 4;
+const COUNT_AT: usize = DEPTH_AT + 4;
+const CELLS_AT: usize = COUNT_AT + 8;
 
-    /// Counts stop at the highest that a counter has.
-    fn add(&mut self, item: &[u8], more: u32) -> u32 {
-        self.count = self.count.saturating_add(more.into());
-        let mut least = u32::MAX;
-        for place in self.places(item) {
-            self.cells[place] = self.cells[place].saturating_add(more);
-            least = least.min(self.cells[place]);
-        }
-        least
-    }
+/// Where the counters of an item stand.
+fn places(stored: &[u8], item: &[u8]) -> impl Iterator<Item = usize> + use<> {
+    let (hashes, width) = (hashes(item), u32_at(stored, WIDTH_AT));
+    (0..u32_at(stored, DEPTH_AT)).map(move |row| {
+        CELLS_AT + (row as usize * width as usize + place(hashes, row, width.into()) as usize) * CELL_BYTES
+    })
+}
 
-    fn query(&self, item: &[u8]) -> u32 {
-        self.places(item).map(|place| self.cells[place]).min().unwrap_or(0)
+/// Counts stop at the highest that a counter has.
+fn add_to(stored: &mut [u8], item: &[u8], more: u32) -> u32 {
+    let count = u64_at(stored, COUNT_AT).saturating_add(more.into());
+    stored[COUNT_AT..CELLS_AT].copy_from_slice(&count.to_le_bytes());
+    let mut least = u32::MAX;
+    for at in places(stored, item) {
+        let count = u32_at(stored, at).saturating_add(more);
+        stored[at..at + CELL_BYTES].copy_from_slice(&count.to_le_bytes());
+        least = least.min(count);
     }
+    least
 }
 
 fn create(call: &mut Call<'_, '_>, width: u32, depth: u32) -> Answer {
@@ -110,22 +116,36 @@ pub(super) fn add(call: &mut Call<'_, '_>) -> Answer {
         return Err(super::super::wrong_arity("cms.incrby"));
     }
     super::check_count(pairs)?;
-    let mut sketch = read(call, key)?;
     let more = |count: &[u8]| size(count, "CMS: Cannot parse number");
-    let counts = pairs.chunks(2).map(|pair| more(pair[1])).collect::<Result<Vec<_>, _>>()?;
-    let least: Vec<u32> = pairs.chunks(2).zip(counts).map(|(pair, more)| sketch.add(pair[0], more)).collect();
-    sketch.write(call, key)?;
+    let counts = pairs.chunks(2).map(|pair| more(pair[1])).collect::<Result<Vec<_>, _>>();
+    let mut least = Vec::new();
+    let change = |stored: &mut Vec<u8>| match &counts {
+        Ok(counts) => {
+            least.extend(pairs.chunks(2).zip(counts).map(|(pair, more)| add_to(stored, pair[0], *more)));
+            true
+        }
+        Err(_) => false,
+    };
+    call.edit_sketch(key, Type::CountMin, |sketch| CountMin::read(sketch).map(drop), change)?
+        .ok_or(MISSING)?;
+    counts?;
     call.reply.array(least.len());
     least.iter().for_each(|least| call.reply.int(i64::from(*least)));
     Ok(())
 }
 
 pub(super) fn query(call: &mut Call<'_, '_>) -> Answer {
-    super::check_count(&call.arguments[2..])?;
-    let key = call.arguments[1];
-    let sketch = read(call, key)?;
-    call.reply.array(call.arguments.len() - 2);
-    call.arguments[2..].iter().for_each(|item| call.reply.int(i64::from(sketch.query(item))));
+    let (key, items) = (call.arguments[1], &call.arguments[2..]);
+    super::check_count(items)?;
+    let mut found = Vec::new();
+    let look = |stored: &mut Vec<u8>| {
+        let least = |item: &&[u8]| places(stored, item).map(|at| u32_at(stored, at)).min().unwrap_or(0);
+        found.extend(items.iter().map(least));
+        false
+    };
+    call.edit_sketch(key, Type::CountMin, |sketch| CountMin::read(sketch).map(drop), look)?.ok_or(MISSING)?;
+    call.reply.array(found.len());
+    found.iter().for_each(|found| call.reply.int(i64::from(*found)));
     Ok(())
 }
 

@@ -46,29 +46,38 @@ fn states(
     Ok(states)
 }
 
-/// Elements that are merged at a time: states of one take little.
-const ELEMENTS_AT_A_TIME: usize = 256;
-
 pub(super) fn add(call: &mut Call<'_, '_>) -> Answer {
     let function = ApproxDistinct::new(LG_K)?;
     let (key, items) = (call.arguments[1], &call.arguments[2..]);
     super::check_count(items)?;
-    let before = call.sketch(key, Type::HyperLogLog)?;
-    let before = before.map(|state| checked(&function, state)).transpose()?;
-    let mut after = before.clone().unwrap_or_default();
-    for some in items.chunks(ELEMENTS_AT_A_TIME) {
-        let mut states = vec![after];
-        for item in some {
-            let mut state = Vec::new();
-            function.lift(item, &mut state)?;
-            states.push(state);
+    let add_to = |state: &mut Vec<u8>| items.iter().fold(false, |any, item| function.add(item, state) | any);
+    let add_behind_mark = |stored: &mut Vec<u8>| {
+        let mut is_changed = false;
+        for (at, item) in items.iter().enumerate() {
+            let Some(changes) = function.add_within(item, &mut stored[1..]) else {
+                let mut state = stored.split_off(1);
+                for item in &items[at..] {
+                    is_changed |= function.add(item, &mut state);
+                }
+                stored.append(&mut state);
+                break;
+            };
+            is_changed |= changes;
         }
-        after = merged(&function, &states);
-    }
-    let is_changed = before.as_ref() != Some(&after);
-    if is_changed {
-        call.put_sketch(key, Type::HyperLogLog, &after)?;
-    }
+        is_changed
+    };
+    let check = |state: &[u8]| {
+        if state.is_empty() || function.is_sound(state) { Ok(()) } else { Err(damaged()) }
+    };
+    let is_changed = match call.edit_sketch(key, Type::HyperLogLog, check, add_behind_mark)? {
+        Some(is_changed) => is_changed,
+        None => {
+            let mut state = Vec::new();
+            add_to(&mut state);
+            call.put_sketch(key, Type::HyperLogLog, &state)?;
+            true
+        }
+    };
     call.reply.int(i64::from(is_changed));
     Ok(())
 }

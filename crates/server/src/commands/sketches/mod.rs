@@ -3,6 +3,7 @@
 
 mod bloom;
 mod count_min;
+mod digest;
 mod distinct;
 mod top;
 mod wire;
@@ -47,6 +48,44 @@ pub(super) const COMMANDS: &[Command] = &[
     Command { name: "TOPK.COUNT", arity: -3, keys: (1, 1, 1), uses: Use::Reads, run: top::count },
     Command { name: "TOPK.LIST", arity: -2, keys: (1, 1, 1), uses: Use::Reads, run: top::list },
     Command { name: "TOPK.INFO", arity: 2, keys: (1, 1, 1), uses: Use::Reads, run: top::info },
+    Command { name: "TDIGEST.CREATE", arity: -2, keys: (1, 1, 1), uses: Use::Changes, run: digest::create },
+    Command { name: "TDIGEST.RESET", arity: 2, keys: (1, 1, 1), uses: Use::Changes, run: digest::reset },
+    Command { name: "TDIGEST.ADD", arity: -3, keys: (1, 1, 1), uses: Use::Changes, run: digest::add },
+    Command { name: "TDIGEST.QUANTILE", arity: -3, keys: (1, 1, 1), uses: Use::Reads, run: digest::quantile },
+    Command { name: "TDIGEST.CDF", arity: -3, keys: (1, 1, 1), uses: Use::Reads, run: digest::cdf },
+    Command { name: "TDIGEST.RANK", arity: -3, keys: (1, 1, 1), uses: Use::Reads, run: digest::rank },
+    Command {
+        name: "TDIGEST.REVRANK",
+        arity: -3,
+        keys: (1, 1, 1),
+        uses: Use::Reads,
+        run: digest::reverse_rank,
+    },
+    Command { name: "TDIGEST.BYRANK", arity: -3, keys: (1, 1, 1), uses: Use::Reads, run: digest::by_rank },
+    Command {
+        name: "TDIGEST.BYREVRANK",
+        arity: -3,
+        keys: (1, 1, 1),
+        uses: Use::Reads,
+        run: digest::by_reverse_rank,
+    },
+    Command { name: "TDIGEST.MIN", arity: 2, keys: (1, 1, 1), uses: Use::Reads, run: digest::min },
+    Command { name: "TDIGEST.MAX", arity: 2, keys: (1, 1, 1), uses: Use::Reads, run: digest::max },
+    Command {
+        name: "TDIGEST.TRIMMED_MEAN",
+        arity: 4,
+        keys: (1, 1, 1),
+        uses: Use::Reads,
+        run: digest::trimmed_mean,
+    },
+    Command { name: "TDIGEST.INFO", arity: 2, keys: (1, 1, 1), uses: Use::Reads, run: digest::info },
+    Command {
+        name: "TDIGEST.MERGE",
+        arity: -4,
+        keys: (3, COUNTED, 1),
+        uses: Use::Changes,
+        run: digest::merge,
+    },
 ];
 
 /// The largest sketch: each write of one writes all of it.
@@ -84,6 +123,23 @@ impl Call<'_, '_> {
     /// The same where it has to be there.
     fn sketch_there(&mut self, key: &[u8], kind: Type, missing: &'static str) -> Result<&[u8], Refusal> {
         self.sketch(key, kind)?.ok_or(missing.into())
+    }
+
+    /// Has a sketch that is there be changed where it stands, behind its byte: see `Turn::edit`. It gets no longer than a sketch
+    /// may be.
+    fn edit_sketch(
+        &mut self,
+        key: &[u8],
+        kind: Type,
+        check: impl FnOnce(&[u8]) -> Answer,
+        change: impl FnOnce(&mut Vec<u8>) -> bool,
+    ) -> Result<Option<bool>, Refusal> {
+        let is_right = |stored: &[u8]| match Type::of(stored) == Some(kind) {
+            true => Ok(()),
+            false => Err(WRONG_TYPE.into()),
+        };
+        let check = |stored: &[u8]| check(&stored[1..]);
+        self.turn.edit(self.client.database, key, is_right, check, change)
     }
 
     /// Has a key hold a sketch. When it expires stays.

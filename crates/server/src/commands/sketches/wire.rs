@@ -25,6 +25,15 @@ impl<'b> Rest<'b> {
     }
 }
 
+/// A number of a sketch that was looked at as a whole.
+pub(super) fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    bytes.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |bytes| u32::from_le_bytes(*bytes))
+}
+
+pub(super) fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    bytes.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |bytes| u64::from_le_bytes(*bytes))
+}
+
 /// Two hashes of an item, of which a sketch makes as many as it needs.
 pub(super) fn hashes(item: &[u8]) -> (u64, u64) {
     let first = rapidhash::v3::rapidhash_v3(item);

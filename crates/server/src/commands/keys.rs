@@ -7,6 +7,7 @@ use forebay::Table;
 
 use super::{Answer, Call, Command, Refusal, SYNTAX, Use, integer, is, strings};
 use crate::glob;
+use crate::held::Held;
 use crate::resp::Reply;
 use crate::value::{Header, Type};
 
@@ -115,22 +116,75 @@ fn table_of(call: &mut Call<'_, '_>) -> Result<Table, Refusal> {
     Ok(call.turn.shared.table(call.client.database)?)
 }
 
-fn keys(call: &mut Call<'_, '_>) -> Answer {
-    let (pattern, bytes_max) = (glob::checked(call.arguments[1])?, super::reply_bytes_max(call));
-    let (mut names, mut count) = (Reply::default(), 0);
-    table_of(call)?.see_from(0, |key, _| {
+/// Keys that a transaction looks at, at most: its loop answers nobody else meanwhile.
+const KEYS_OF_TRANSACTION_MAX: u64 = 1 << 20;
+/// A thread looks so often whether somebody still waits, and counts what the names take.
+const KEYS_BETWEEN_LOOKS: u64 = 1024;
+
+/// How many keys there are, for a transaction.
+pub(super) fn count_in_transaction(table: &Table) -> Result<u64, Refusal> {
+    let mut count = 0;
+    table.see_from(0, |_, _| {
+        count += 1;
+        if count > KEYS_OF_TRANSACTION_MAX { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })?;
+    if count > KEYS_OF_TRANSACTION_MAX { Err(too_many()) } else { Ok(count) }
+}
+
+fn too_many() -> Refusal {
+    format!("ERR a transaction looks at {KEYS_OF_TRANSACTION_MAX} keys at most; ask outside of one").into()
+}
+
+/// The names that a pattern fits. `look` is asked now and then, with what the names take.
+fn names(
+    table: &Table,
+    pattern: &[u8],
+    bytes_max: usize,
+    mut look: impl FnMut(u64, usize) -> Answer,
+) -> Result<(Reply, usize), Refusal> {
+    let (mut names, mut count, mut seen, mut looked) = (Reply::default(), 0, 0, Ok(()));
+    table.see_from(0, |key, _| {
         if glob::matches(pattern, key) {
             names.bulk(key);
             count += 1;
         }
-        if names.bytes.len() > bytes_max { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        seen += 1;
+        if seen % KEYS_BETWEEN_LOOKS == 0 {
+            looked = look(seen, names.bytes.capacity());
+        }
+        let is_over = looked.is_err() || names.bytes.len() > bytes_max;
+        if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
-    if names.bytes.len() > bytes_max {
-        return Err(format!("ERR the names are longer than {bytes_max} bytes; use SCAN").into());
+    looked?;
+    match names.bytes.len() > bytes_max {
+        true => Err(format!("ERR the names are longer than {bytes_max} bytes; use SCAN").into()),
+        false => Ok((names, count)),
     }
-    call.reply.array(count);
-    call.reply.bytes.append(&mut names.bytes);
-    Ok(())
+}
+
+/// A thread looks at all keys, and nobody waits but who asked.
+fn keys(call: &mut Call<'_, '_>) -> Answer {
+    let (pattern, bytes_max) = (glob::checked(call.arguments[1])?.to_vec(), super::reply_bytes_max(call));
+    let table = table_of(call)?;
+    let show = |reply: &mut Reply, (mut names, count): (Reply, usize)| {
+        reply.array(count);
+        reply.bytes.append(&mut names.bytes);
+    };
+    if call.turn.is_in_transaction() {
+        let look = |seen, _| if seen > KEYS_OF_TRANSACTION_MAX { Err(too_many()) } else { Ok(()) };
+        show(call.reply, names(&table, &pattern, bytes_max, look)?);
+        return Ok(());
+    }
+    let sum = std::sync::Arc::clone(&call.turn.shared.buffers_bytes);
+    call.later(pattern.len(), move |reply, slot| {
+        let mut held = Held::new(0, &sum);
+        let look = |_, bytes| {
+            held = Held::new(bytes, &sum);
+            slot.check()
+        };
+        show(reply, names(&table, &pattern, bytes_max, look)?);
+        Ok(())
+    })
 }
 
 /// The most that one call looks at, and that its names take.

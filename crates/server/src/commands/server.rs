@@ -146,11 +146,11 @@ fn dbsize(call: &mut Call<'_, '_>) -> Answer {
     call.turn.write_out()?;
     let (shared, database, now) = (call.turn.shared, call.client.database, call.turn.now);
     let (table, counts) = (shared.table(database)?, std::sync::Arc::clone(&shared.key_counts));
-    let count = move || counts.of(database, now, || table.count());
     if call.turn.is_in_transaction() {
-        call.reply.int(count()? as i64);
+        call.reply.int(super::keys::count_in_transaction(&table)? as i64);
         return Ok(());
     }
+    let count = move || counts.of(database, now, || table.count());
     call.later(0, move |reply, _| {
         reply.int(count()? as i64);
         Ok(())

@@ -26,3 +26,4 @@ mod redis_rs;
 mod sketches;
 mod tls;
 mod unix;
+mod walks;

@@ -2,10 +2,14 @@
 
 use std::ops::Range;
 
+use forebay::Scan;
+
+use super::super::containers::Budget;
 use super::super::{Call, Refusal, integer, numbers};
 use super::members::Scored;
 use crate::elements;
-use crate::turn::Way;
+use crate::jobs::Slot;
+use crate::turn::{Element, Way};
 use crate::value::Header;
 
 /// By what members are chosen.
@@ -126,13 +130,22 @@ fn ranks(from: i64, to: i64, count: u64) -> (usize, usize) {
     if from > to { (0, 0) } else { (from as usize, (to - from + 1) as usize) }
 }
 
-/// The members that are asked for, in the order in which they are, as far as there is room for them.
-pub(super) fn members(
+/// How a range is walked.
+pub(super) struct Course {
+    pub(super) range: Range<Vec<u8>>,
+    way: Way,
+    pub(super) skipped: usize,
+    most: usize,
+    /// It is shown the other way round.
+    is_turned: bool,
+}
+
+pub(super) fn course(
     call: &Call<'_, '_>,
     header: &Header,
     bounds: &Bounds<'_>,
     part: &Part,
-) -> Result<Vec<Scored>, Refusal> {
+) -> Result<Course, Refusal> {
     let (mut way, mut is_turned) = (part.way, false);
     let (skipped, most) = match bounds {
         Bounds::Ranks(from, to) => {
@@ -150,25 +163,67 @@ pub(super) fn members(
             Err(_) => (0, 0),
         },
     };
-    let (mut budget, mut found) = (call.budget(), Vec::new());
-    for element in call.walk(keys_of(call, header, bounds)?, way)?.skip(skipped).take(most) {
-        let (key, _) = element?;
-        let (score, member) = elements::score_of(&key);
-        budget.take(member.len())?;
-        found.push((member.to_vec(), score));
-    }
-    if is_turned {
-        found.reverse();
-    }
-    Ok(found)
+    Ok(Course { range: range(call, header, bounds)?, way, skipped, most, is_turned })
 }
 
-/// How many members there are.
-pub(super) fn count(call: &Call<'_, '_>, header: &Header, bounds: &Bounds<'_>) -> Result<u64, Refusal> {
-    let mut count = 0;
-    for element in call.walk(keys_of(call, header, bounds)?, Way::Forward)? {
-        element?;
-        count += 1;
+impl Course {
+    /// The members on it, as far as there is room for them.
+    fn members<E>(
+        &self,
+        walk: impl Iterator<Item = Result<Element, E>>,
+        mut budget: Budget,
+    ) -> Result<Vec<Scored>, Refusal>
+    where
+        Refusal: From<E>,
+    {
+        let mut found = Vec::new();
+        for (at, element) in walk.enumerate().take(self.skipped.saturating_add(self.most)) {
+            let (key, _) = element?;
+            if at >= self.skipped {
+                let (score, member) = elements::score_of(&key);
+                budget.take(member.len())?;
+                found.push((member.to_vec(), score));
+            }
+        }
+        if self.is_turned {
+            found.reverse();
+        }
+        Ok(found)
     }
-    Ok(count)
+
+    /// The same of the table as it was at a moment.
+    pub(super) fn members_of(&self, scan: Scan, slot: &Slot, budget: Budget) -> Result<Vec<Scored>, Refusal> {
+        let awaited = |(at, element): (usize, forebay::Result<Element>)| {
+            if at.is_multiple_of(1024) {
+                slot.check()?;
+            }
+            Ok::<_, Refusal>(element?)
+        };
+        match self.way {
+            Way::Forward => self.members(scan.enumerate().map(awaited), budget),
+            Way::Backward => self.members(scan.rev().enumerate().map(awaited), budget),
+        }
+    }
+}
+
+/// The members that are asked for, in the order in which they are, as far as there is room for them.
+pub(super) fn members(
+    call: &Call<'_, '_>,
+    header: &Header,
+    bounds: &Bounds<'_>,
+    part: &Part,
+) -> Result<Vec<Scored>, Refusal> {
+    let course = course(call, header, bounds, part)?;
+    course.members(call.walk(course.range.clone(), course.way)?, call.budget())
+}
+
+/// Where the members stand that are asked for.
+pub(super) fn range(
+    call: &Call<'_, '_>,
+    header: &Header,
+    bounds: &Bounds<'_>,
+) -> Result<Range<Vec<u8>>, Refusal> {
+    let range = keys_of(call, header, bounds)?;
+    // A tree refuses a range that is the wrong way round.
+    Ok(if range.start < range.end { range } else { range.start.clone()..range.start })
 }

@@ -7,6 +7,7 @@ mod members;
 mod pops;
 mod ranges;
 mod ranks;
+mod walks;
 
 use super::{COUNTED, Command, Use};
 use algebra::{zinter, zintercard, zstore};

@@ -3,6 +3,7 @@
 use super::super::{Answer, Call, Refusal, SYNTAX, integer, is};
 use super::bounds::{self, Bounds, By, Part, bounds};
 use super::members::{remove_all, show, store};
+use super::walks::{self, Steps};
 use crate::turn::Way;
 use crate::value::Type;
 
@@ -76,10 +77,19 @@ fn asked<'a>(name: &[u8], arguments: &'a [&'a [u8]], stores: bool) -> Result<Ask
 /// All that show members by ranges.
 pub(super) fn zrange(call: &mut Call<'_, '_>) -> Answer {
     let Asked { bounds, part, with_scores } = asked(call.arguments[0], &call.arguments[2..], false)?;
-    let found = match call.container(call.arguments[1], Type::SortedSet)? {
-        Some(header) => bounds::members(call, &header, &bounds, &part)?,
-        None => Vec::new(),
+    let Some(header) = call.container(call.arguments[1], Type::SortedSet)? else {
+        show(call.reply, &[], with_scores);
+        return Ok(());
     };
+    let course = bounds::course(call, &header, &bounds, &part)?;
+    if walks::is_long(call, course.skipped) {
+        let (budget, range) = (call.budget(), course.range.clone());
+        return walks::later(call, &range, move |scan, reply, slot| {
+            show(reply, &course.members_of(scan, slot, budget)?, with_scores);
+            Ok(())
+        });
+    }
+    let found = bounds::members(call, &header, &bounds, &part)?;
     show(call.reply, &found, with_scores);
     Ok(())
 }
@@ -99,12 +109,22 @@ pub(super) fn zrangestore(call: &mut Call<'_, '_>) -> Answer {
 pub(super) fn zcount(call: &mut Call<'_, '_>) -> Answer {
     let by = if is(call.arguments[0], "ZCOUNT") { By::Score } else { By::Name };
     let bounds = bounds(by, call.arguments[2], call.arguments[3])?;
-    let count = match call.container(call.arguments[1], Type::SortedSet)? {
-        Some(header) => bounds::count(call, &header, &bounds)?,
-        None => 0,
+    let Some(header) = call.container(call.arguments[1], Type::SortedSet)? else {
+        call.reply.int(0);
+        return Ok(());
     };
-    call.reply.int(count as i64);
-    Ok(())
+    let range = bounds::range(call, &header, &bounds)?;
+    let count = walks::count(call.walk(range.clone(), Way::Forward)?, &walks::steps(call))?;
+    if let Some(count) = count {
+        call.reply.int(count as i64);
+        return Ok(());
+    }
+    walks::note(call);
+    walks::later(call, &range, |scan, reply, slot| {
+        let count = walks::count(scan, &Steps::WhileAwaited(slot))?;
+        reply.int(count.unwrap_or(0) as i64);
+        Ok(())
+    })
 }
 
 /// By ranks, scores and names.

@@ -2,24 +2,40 @@
 
 use super::super::{Answer, Call, Refusal, SYNTAX, is, numbers, wrong_arity};
 use super::members::score;
+use super::walks::{self, Steps};
 use crate::elements;
+use crate::resp::Reply;
 use crate::turn::Way;
 use crate::value::{Header, Type};
 
-/// How many keys of members are before one. Walks from both ends at once, so as far as from the nearer.
+/// How many keys of members are before one, if few steps tell. Walks from both ends at once, so as far as from the nearer.
 fn rank_of(call: &Call<'_, '_>, header: &Header, key: &[u8]) -> Result<Option<u64>, Refusal> {
     let mut forward = call.walk(elements::scores(header.id), Way::Forward)?;
     let mut backward = call.walk(elements::scores(header.id), Way::Backward)?;
-    for steps in 0..header.count {
-        let [front, back] = [forward.next().transpose()?, backward.next().transpose()?];
-        if front.is_some_and(|(found, _)| found == key) {
-            return Ok(Some(steps));
+    let step = || Ok([forward.next().transpose()?, backward.next().transpose()?]);
+    walks::rank(step, header.count, key, &walks::steps(call))
+}
+
+/// What is asked of a rank.
+#[derive(Clone, Copy)]
+struct Asked {
+    is_reverse: bool,
+    with_score: bool,
+    count: u64,
+}
+
+fn tell(reply: &mut Reply, asked: Asked, found: Option<(u64, f64)>) {
+    let turned = |rank| if asked.is_reverse { asked.count - 1 - rank } else { rank };
+    match (found, asked.with_score) {
+        (Some((rank, _)), false) => reply.int(turned(rank) as i64),
+        (Some((rank, score)), true) => {
+            reply.array(2);
+            reply.int(turned(rank) as i64);
+            reply.double(&numbers::shown(score));
         }
-        if back.is_some_and(|(found, _)| found == key) {
-            return Ok(Some(header.count - 1 - steps));
-        }
+        (None, false) => reply.null(),
+        (None, true) => reply.null_array(),
     }
-    Ok(None)
 }
 
 /// Also `ZREVRANK`.
@@ -31,24 +47,24 @@ pub(super) fn zrank(call: &mut Call<'_, '_>) -> Answer {
         [_] => return Err(SYNTAX.into()),
         _ => return Err(wrong_arity(if is_reverse { "zrevrank" } else { "zrank" })),
     };
-    let mut found = None;
-    if let Some(header) = call.container(call.arguments[1], Type::SortedSet)?
-        && let Some(score) = score(call, &header, member)?
-    {
-        let rank = rank_of(call, &header, &elements::scored(header.id, score, member))?;
-        found = rank
-            .map(|rank| if is_reverse { header.count - 1 - rank } else { rank })
-            .map(|rank| (rank, score));
+    let mut asked = Asked { is_reverse, with_score, count: 0 };
+    let header = call.container(call.arguments[1], Type::SortedSet)?;
+    let score = header.map(|header| score(call, &header, member)).transpose()?.flatten();
+    let (Some(header), Some(score)) = (header, score) else {
+        tell(call.reply, asked, None);
+        return Ok(());
+    };
+    asked.count = header.count;
+    let key = elements::scored(header.id, score, member);
+    if let Some(rank) = rank_of(call, &header, &key)? {
+        tell(call.reply, asked, Some((rank, score)));
+        return Ok(());
     }
-    match (found, with_score) {
-        (Some((rank, _)), false) => call.reply.int(rank as i64),
-        (Some((rank, score)), true) => {
-            call.reply.array(2);
-            call.reply.int(rank as i64);
-            call.reply.double(&numbers::shown(score));
-        }
-        (None, false) => call.reply.null(),
-        (None, true) => call.reply.null_array(),
-    }
-    Ok(())
+    walks::note(call);
+    walks::later(call, &elements::scores(header.id), move |mut scan, reply, slot| {
+        let step = || Ok(walks::both_ends(&mut scan)?);
+        let rank = walks::rank(step, asked.count, &key, &Steps::WhileAwaited(slot))?;
+        tell(reply, asked, rank.map(|rank| (rank, score)));
+        Ok(())
+    })
 }

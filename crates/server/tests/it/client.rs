@@ -136,6 +136,21 @@ impl Client {
         lines.iter().map(|_| self.read()).collect()
     }
 
+    /// The same of a server that may go meanwhile: nothing then.
+    pub(crate) fn try_all(&mut self, lines: &[String]) -> Option<Vec<Got>> {
+        let words = |line: &String| encode(&line.split(' ').map(str::as_bytes).collect::<Vec<_>>());
+        self.socket.write_all(&lines.iter().flat_map(words).collect::<Vec<_>>()).ok()?;
+        let mut all = Vec::new();
+        for _ in lines {
+            if self.from.fill_buf().map_or(true, <[u8]>::is_empty) {
+                // What came before is told.
+                break;
+            }
+            all.push(self.read());
+        }
+        Some(all).filter(|all| !all.is_empty())
+    }
+
     fn line(&mut self) -> String {
         let mut line = Vec::new();
         self.from.read_until(b'\n', &mut line).expect("a reply comes");

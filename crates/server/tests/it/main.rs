@@ -11,6 +11,7 @@ mod commands;
 mod container_model;
 mod container_steps;
 mod containers;
+mod crashes;
 mod digests;
 mod engine;
 mod events;

@@ -138,7 +138,7 @@ impl Stripe {
 pub(crate) struct Shared {
     pub(crate) database: Arc<Database>,
     pub(crate) config: Config,
-    pub(crate) acl: Acl,
+    pub(crate) acl: Arc<Acl>,
     pub(crate) tls: Option<Arc<Tls>>,
     /// Of each database; made when it is first used.
     tables: RwLock<[Option<Table>; DATABASES]>,
@@ -204,7 +204,7 @@ impl Shared {
         let shared = Self {
             database: Arc::new(database),
             tls: config.tls.as_ref().map(Tls::new).transpose()?.map(Arc::new),
-            acl: Acl::new(&config)?,
+            acl: Arc::new(Acl::new(&config)?),
             config,
             tables: RwLock::default(),
             elements: RwLock::default(),

@@ -1,5 +1,7 @@
 //! A user, and the rules that make one: Redis's own, but for selectors and first arguments.
 
+use forebay::limits::KEY_BYTES_MAX;
+
 use super::passwords::{Hash, are_same, from_hex, hash, hex};
 use super::table::{Access, Row, TABLE, category};
 use crate::commands::Command;
@@ -223,6 +225,11 @@ impl User {
         self.keys.iter().any(|keys| keys.access == Access::BOTH && keys.pattern == b"*")
     }
 
+    /// How many patterns a key is held against, at most.
+    pub(crate) fn patterns(&self) -> usize {
+        if self.is_free { 0 } else { self.keys.len() }
+    }
+
     fn has_all_commands(&self) -> bool {
         (0..TABLE.rows.len()).all(|number| self.may_run(number))
     }
@@ -245,7 +252,8 @@ impl User {
         }
         let may_use = |key: &[u8], asked: Access| {
             let fits = |keys: &Keys| keys.access.covers(asked) && glob::matches(&keys.pattern, key);
-            self.keys.iter().any(fits)
+            // No key is longer, and a pattern would take its time with it.
+            key.len() <= KEY_BYTES_MAX && self.keys.iter().any(fits)
         };
         // A text is read where `SET` is to tell what it was.
         let is_blind =

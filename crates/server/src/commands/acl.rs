@@ -67,8 +67,13 @@ fn acl(call: &mut Call<'_, '_>) -> Answer {
             call.reply.ok();
         }
         [word] if is(word, "SAVE") => {
-            shared.acl.save().map_err(|reason| Refusal::from(format!("ERR {reason}")))?;
-            call.reply.ok();
+            let acl = std::sync::Arc::clone(&shared.acl);
+            // It waits for the disk.
+            return call.later(0, move |reply, _| {
+                acl.save().map_err(|reason| Refusal::from(format!("ERR {reason}")))?;
+                reply.ok();
+                Ok(())
+            });
         }
         [word, bits @ ..] if is(word, "GENPASS") && bits.len() < 2 => return generate(call, bits.first()),
         [word, rest @ ..] if is(word, "LOG") && rest.len() < 2 => return log(call, rest.first()),
@@ -210,6 +215,8 @@ pub(super) fn checked(call: &mut Call<'_, '_>, command: &Command) -> Answer {
             "NOAUTH the user of this connection was deleted, or may not listen to what it listens to".into(),
         );
     }
+    // Each argument may be held against each pattern.
+    call.turn.worked(call.client.user.patterns().saturating_mul(call.arguments.len()));
     let Some(denied) = call.client.user.denied(command, call.arguments) else { return Ok(()) };
     let (reason, object, text) = match &denied {
         Denied::Command(name) => {

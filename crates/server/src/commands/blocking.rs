@@ -137,7 +137,10 @@ fn ready<'k>(call: &mut Call<'_, '_>, keys: &[&'k [u8]], kind: Type) -> Result<O
             Err(Refusal(_, None)) if is_again => continue,
             found => drop(found?),
         }
-        if call.turn.stripe(key).is_none_or(|stripe| stripe.is_first(database, key, kind, id)) {
+        // A transaction waits for nobody, so it stands in no row.
+        if call.turn.is_in_transaction()
+            || call.turn.stripe(key).is_none_or(|stripe| stripe.is_first(database, key, kind, id))
+        {
             return Ok(Some(key));
         }
     }

@@ -2,7 +2,7 @@
 
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpListener};
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
@@ -19,13 +19,15 @@ pub(super) const LISTENERS_MAX: usize = 3;
 pub(super) enum Listener {
     /// An address; whether what comes there is encrypted.
     Net(TcpListener, bool),
-    /// A file.
-    File(UnixListener, PathBuf),
+    /// A file, with its number in the file system: another server may have put another one in its place.
+    File(UnixListener, PathBuf, u64),
 }
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        if let Self::File(_, path) = self {
+        if let Self::File(_, path, number) = self
+            && std::fs::symlink_metadata(&*path).is_ok_and(|found| found.ino() == *number)
+        {
             let _ = std::fs::remove_file(path);
         }
     }
@@ -93,8 +95,9 @@ fn open_file(path: &Path, mode: u32) -> io::Result<Listener> {
     let bound = UnixListener::bind(&made).and_then(|socket| {
         socket.set_nonblocking(true)?;
         std::fs::set_permissions(&made, std::fs::Permissions::from_mode(mode))?;
+        let number = std::fs::symlink_metadata(&made)?.ino();
         std::fs::rename(&made, path)?;
-        Ok(Listener::File(socket, path.into()))
+        Ok(Listener::File(socket, path.into(), number))
     });
     if bound.is_err() {
         let _ = std::fs::remove_file(&made);
@@ -115,7 +118,7 @@ impl Polled {
             Listener::Net(socket, is_encrypted) => {
                 Self::Net(mio::net::TcpListener::from_std(socket.try_clone()?), *is_encrypted)
             }
-            Listener::File(socket, _) => Self::File(mio::net::UnixListener::from_std(socket.try_clone()?)),
+            Listener::File(socket, ..) => Self::File(mio::net::UnixListener::from_std(socket.try_clone()?)),
         })
     }
 

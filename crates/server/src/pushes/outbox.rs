@@ -109,6 +109,15 @@ impl Message {
         Self { head: Counted::new(head.bytes, text.0.held.sum()), text: text.clone() }
     }
 
+    /// Has its place in an outbox be in the sum of all buffers, or no longer.
+    fn count_place(&self) {
+        self.text.0.held.sum().fetch_add(PLACE_BYTES, Ordering::Relaxed);
+    }
+
+    fn forget_place(&self) {
+        self.text.0.held.sum().fetch_sub(PLACE_BYTES, Ordering::Relaxed);
+    }
+
     /// What it counts for each connection that it waits for.
     pub(crate) fn bytes(&self) -> usize {
         self.head.bytes.len() + self.text.0.bytes.len() + COUNTED_BYTES
@@ -122,11 +131,27 @@ impl Message {
     }
 }
 
+/// What a message takes in an outbox: a queue may be half empty.
+const PLACE_BYTES: usize = 2 * size_of::<Arc<Message>>();
+
 #[derive(Debug, Default)]
 struct Waiting {
     messages: VecDeque<Arc<Message>>,
     bytes: usize,
     is_given_up: bool,
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.messages.iter().for_each(|message| message.forget_place());
+    }
+}
+
+impl Waiting {
+    /// Takes nothing any more.
+    fn given_up() -> Self {
+        Self { messages: VecDeque::new(), bytes: 0, is_given_up: true }
+    }
 }
 
 /// See the module.
@@ -157,6 +182,7 @@ impl Outbox {
         }
         waiting.bytes = bytes;
         self.bytes.store(bytes, Ordering::Relaxed);
+        message.count_place();
         waiting.messages.push_back(Arc::clone(message));
         if waiting.messages.len() == 1 {
             self.seat.ring();
@@ -165,8 +191,7 @@ impl Outbox {
 
     /// Forgets what waits: the connection will be closed, or is.
     pub(crate) fn give_up(&self) {
-        let before =
-            std::mem::replace(&mut *self.waiting.lock(), Waiting { is_given_up: true, ..Waiting::default() });
+        let before = std::mem::replace(&mut *self.waiting.lock(), Waiting::given_up());
         self.bytes.store(0, Ordering::Relaxed);
         if !before.is_given_up {
             self.seat.ring();
@@ -176,7 +201,7 @@ impl Outbox {
     /// Forgets what waits, and takes no more: the connection listens to nothing, and no message may come behind the reply
     /// that says so.
     pub(super) fn retire(&self) {
-        *self.waiting.lock() = Waiting { is_given_up: true, ..Waiting::default() };
+        *self.waiting.lock() = Waiting::given_up();
         self.bytes.store(0, Ordering::Relaxed);
     }
 
@@ -187,6 +212,7 @@ impl Outbox {
             && let Some(message) = waiting.messages.pop_front()
         {
             waiting.bytes -= message.bytes();
+            message.forget_place();
             message.write(reply);
         }
         if waiting.messages.is_empty() {

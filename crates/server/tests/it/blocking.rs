@@ -210,3 +210,16 @@ fn who_waits_for_a_list_waits_for_no_sorted_set() {
         matches!(writer.ask(&format!("BLPOP {many}0")), Got::Error(text) if text.contains("too many keys"))
     );
 }
+
+/// A transaction stands in no row: it takes what it has pushed itself, and who waits takes the rest.
+#[test]
+fn a_transaction_takes_before_those_who_wait() {
+    let server = server(2);
+    let mut waiter = waiting(&server, 1, "BLPOP k 0").remove(0);
+    let mut client = server.client();
+    for line in ["MULTI", "RPUSH k a b", "BLPOP k 0"] {
+        client.ask(line);
+    }
+    assert_eq!(client.ask("EXEC"), Got::Array(vec![Got::Int(2), told(&["k", "a"])]));
+    assert_eq!(waiter.read(), told(&["k", "b"]));
+}

@@ -32,6 +32,7 @@ impl Server {
                     socket.set_read_timeout(Some(PATIENCE)).map_err(told)?;
                     let mut server = Self { address: address.into(), socket: BufReader::new(socket) };
                     if let Some(password) = password {
+                        server.check_is_plain()?;
                         let words = [Some("AUTH"), user, Some(password)];
                         server.ask(&words.into_iter().flatten().collect::<Vec<_>>())?;
                     }
@@ -41,6 +42,20 @@ impl Server {
             }
         }
         Err(told(last))
+    }
+
+    /// Makes sure that a server of the protocol listens there, and not one for TLS, before it is told a password.
+    fn check_is_plain(&mut self) -> Result<(), Failure> {
+        let told = |reason: &str| Failure::work(format!("{}: {reason}", self.address));
+        let mut line = Vec::new();
+        let asked = self.socket.get_mut().write_all(b"PING\r\n");
+        let read = asked.and_then(|()| (&mut self.socket).take(4096).read_until(b'\n', &mut line));
+        match read.is_ok() && (line == b"+PONG\r\n" || line.starts_with(b"-NOAUTH")) {
+            true => Ok(()),
+            false => Err(told(
+                "no server answers there in the clear, and is told no password; `forebay top` knows no TLS",
+            )),
+        }
     }
 
     pub(super) fn address(&self) -> &str {

@@ -59,6 +59,8 @@ pub struct Config {
     pub events: String,
     /// A connection is closed that has taken nothing of its replies for so long.
     pub silence_seconds_max: u64,
+    /// After so long without a word the system asks whether the other side of a connection is still there; never, where 0.
+    pub keepalive_seconds: u64,
 }
 
 impl Default for Config {
@@ -83,6 +85,7 @@ impl Default for Config {
             slow_microseconds: 10_000,
             events: String::new(),
             silence_seconds_max: 60,
+            keepalive_seconds: 300,
         }
     }
 }

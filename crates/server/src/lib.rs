@@ -20,6 +20,7 @@
 #![expect(clippy::disallowed_methods, reason = "a server: sockets, threads and timers are the machine's own")]
 
 mod acl;
+mod clients;
 mod commands;
 mod config;
 mod elements;

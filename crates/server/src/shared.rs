@@ -9,6 +9,7 @@ use forebay::{Database, Error, Layout, OrderedTable, PrefixFilter, Result, Table
 use forebay_env::sync::{Mutex, MutexGuard, RwLock};
 
 use crate::acl::Acl;
+use crate::clients::Clients;
 use crate::commands::{Aggregates, Events};
 use crate::config::Config;
 use crate::elements::{self, DROPPED};
@@ -164,6 +165,7 @@ pub(crate) struct Shared {
     pub(crate) is_failing: AtomicBool,
     pub(crate) stopping: Arc<AtomicBool>,
     pub(crate) connections: AtomicUsize,
+    pub(crate) clients: Clients,
     /// Of requests, replies and messages.
     pub(crate) buffers_bytes: Arc<AtomicUsize>,
     /// Clients that wait for something to take.
@@ -223,6 +225,7 @@ impl Shared {
             is_failing: AtomicBool::new(false),
             stopping: Arc::default(),
             connections: AtomicUsize::new(0),
+            clients: Clients::default(),
             buffers_bytes: Arc::default(),
             blocked: AtomicUsize::new(0),
             hub: Hub::default(),

@@ -77,6 +77,9 @@ pub(crate) struct ServeArgs {
     /// What takes longer stands in the slow log
     #[arg(long, value_name = "DURATION", default_value = "10ms", value_parser = forebay_units::times::parse)]
     slow: Duration,
+    /// After so many seconds without a word the system asks whether a client is still there; 0: never
+    #[arg(long, value_name = "SECONDS", default_value_t = Config::default().keepalive_seconds)]
+    tcp_keepalive: u64,
     #[command(flatten)]
     pub(crate) writing: Writing,
 }
@@ -137,6 +140,7 @@ pub(crate) fn run(args: &ServeArgs, common: &Common) -> Result<(), Failure> {
         watchers: if args.metrics_for_anyone { Watchers::Anyone } else { Watchers::ThisMachine },
         checkpoints: args.checkpoints.clone(),
         events: args.notify.clone(),
+        keepalive_seconds: args.tcp_keepalive,
         slow_microseconds: u64::try_from(args.slow.as_micros()).unwrap_or(u64::MAX),
         buffers_bytes_max: usize::try_from(args.buffers).unwrap_or(usize::MAX),
         argument_bytes_max: usize::try_from(args.argument_max).unwrap_or(usize::MAX),

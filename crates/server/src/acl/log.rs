@@ -80,11 +80,24 @@ const WAIT_SECONDS_MAX: u64 = 5;
 /// Names of one address are in so many groups, so that by many names nobody takes all room.
 const GROUPS: u8 = 16;
 
+/// Answers of one guesser wait for one another; beyond so many seconds of that nothing is tried any more.
+const WAIT_ALL_SECONDS_MAX: u64 = 30;
+
+/// Of one guesser.
+#[derive(Clone, Copy, Default)]
+struct Wrong {
+    count: u64,
+    /// When the last one was.
+    last: u64,
+    /// When the last answer goes out.
+    answered: u64,
+}
+
 /// Passwords of late. Sockets of this machine without an address are one.
 #[derive(Default)]
 pub(crate) struct Guesses {
-    /// How many were wrong for a group of names, and when the last one was.
-    wrong: HashMap<(Option<IpAddr>, u8), (u64, u64)>,
+    /// Of a group of names.
+    wrong: HashMap<(Option<IpAddr>, u8), Wrong>,
     /// When one of a user was right.
     right: HashMap<(Option<IpAddr>, Vec<u8>), u64>,
 }
@@ -99,32 +112,42 @@ fn has_room<K: Eq + Hash, T>(map: &mut HashMap<K, T>, key: &K, is_new: impl Fn(&
 
 impl Guesses {
     /// How many seconds the answer to a password has to wait, whether it is right or wrong: else who does not wait knows.
-    /// A right one does not wait for who has lately given it from there: others guess, too, at an address of many.
-    pub(crate) fn wait(&mut self, address: Option<IpAddr>, name: &[u8], is_right: bool, now: u64) -> u64 {
+    /// Answers of one guesser go out one behind the other, so that by many connections nobody guesses faster. `None`: too
+    /// many wait already, and the password counts as wrong. A right one does not wait for who has lately given it from
+    /// there: others guess, too, at an address of many.
+    pub(crate) fn wait(
+        &mut self,
+        address: Option<IpAddr>,
+        name: &[u8],
+        is_right: bool,
+        now: u64,
+    ) -> Option<u64> {
         let address = address.map(net);
         let is_trusted = |at: &u64| now.saturating_sub(*at) <= TRUSTED_SECONDS;
-        let is_new = |(_, last): &(u64, u64)| now.saturating_sub(*last) <= REMEMBERED_SECONDS;
-        if is_right {
-            let user = (address, name.to_vec());
-            let was_right = self.right.get(&user).is_some_and(is_trusted);
-            if has_room(&mut self.right, &user, is_trusted) {
-                self.right.insert(user, now);
-            }
-            if was_right {
-                return 0;
-            }
+        let is_new = |wrong: &Wrong| now.saturating_sub(wrong.last) <= REMEMBERED_SECONDS;
+        let user = (address, name.to_vec());
+        if is_right && self.right.get(&user).is_some_and(is_trusted) {
+            self.right.insert(user, now);
+            return Some(0);
         }
         let group = name.iter().fold(0_u8, |group, byte| group.wrapping_mul(31).wrapping_add(*byte)) % GROUPS;
         let guesser = (address, group);
-        if !has_room(&mut self.wrong, &guesser, is_new) {
-            return WAIT_SECONDS_MAX;
+        let has_room_to_tell = has_room(&mut self.wrong, &guesser, is_new);
+        let mut wrong = self.wrong.get(&guesser).copied().filter(is_new).unwrap_or_default();
+        wrong.count += u64::from(!is_right);
+        let waits = if has_room_to_tell { wrong.count.min(WAIT_SECONDS_MAX) } else { WAIT_SECONDS_MAX };
+        let answered = wrong.answered.max(now) + waits;
+        if answered - now > WAIT_ALL_SECONDS_MAX {
+            return None;
         }
-        let wrong = self.wrong.get(&guesser).filter(|guessed| is_new(guessed)).map_or(0, |guessed| guessed.0);
-        let wrong = wrong + u64::from(!is_right);
-        if !is_right {
-            self.wrong.insert(guesser, (wrong, now));
+        if is_right && has_room(&mut self.right, &user, is_trusted) {
+            self.right.insert(user, now);
         }
-        wrong.min(WAIT_SECONDS_MAX)
+        if has_room_to_tell && (!is_right || waits > 0) {
+            let last = if is_right { wrong.last } else { now };
+            self.wrong.insert(guesser, Wrong { last, answered, ..wrong });
+        }
+        Some(answered - now)
     }
 }
 
@@ -146,20 +169,39 @@ mod tests {
         let mut wait = |last, name: &[u8], is_right, now| {
             guesses.wait(Some(IpAddr::from([10, 0, 0, last])), name, is_right, now)
         };
-        assert_eq!([0; 7].map(|_| wait(1, b"ann", false, 1)), [1, 2, 3, 4, 5, 5, 5]);
-        assert_eq!((wait(1, b"ann", true, 2), wait(2, b"ann", true, 2), wait(1, b"bob", true, 2)), (5, 0, 0));
-        assert_eq!((wait(1, b"ann", true, 3), wait(1, b"ann", false, 3)), (0, 5), "it was right lately");
-        assert_eq!(wait(1, b"carl", false, 3), 1);
-        assert_eq!((wait(1, b"carl", true, 64), wait(1, b"dora", false, 64)), (0, 1));
-        assert_eq!([64, 63].map(|now| wait(2, b"eve", false, now)), [1, 2], "a second may end in between");
+        let waits = [1, 2, 4, 7, 11, 16, 21].map(|now| wait(1, b"ann", false, now));
+        assert_eq!(waits, [1, 2, 3, 4, 5, 5, 5].map(Some));
+        assert_eq!(
+            [wait(1, b"ann", true, 26), wait(2, b"ann", true, 26), wait(1, b"bob", true, 26)],
+            [5, 0, 0].map(Some)
+        );
+        assert_eq!(wait(1, b"ann", true, 27), Some(0), "it was right lately");
+        assert_eq!(wait(1, b"ann", false, 31), Some(5));
+        assert_eq!(wait(1, b"carl", false, 40), Some(1));
+        assert_eq!([wait(1, b"carl", true, 101), wait(1, b"dora", false, 101)], [0, 1].map(Some));
+        assert_eq!([101, 100].map(|now| wait(2, b"eve", false, now)), [Some(1), Some(4)], "a clock's edge");
+    }
+
+    /// By a hundred connections as by one.
+    #[test]
+    fn guesses_side_by_side_wait_for_one_another() {
+        let mut guesses = Guesses::default();
+        let mut wait = |is_right, now| guesses.wait(None, b"ann", is_right, now);
+        let waits: Vec<_> = (0..100).map(|_| wait(false, 1)).collect();
+        assert_eq!(waits[..8], [1, 3, 6, 10, 15, 20, 25, 30].map(Some));
+        assert!(waits[8..].iter().all(Option::is_none));
+        assert_eq!(wait(true, 1), None, "a right one is not told apart");
+        let later: Vec<_> = (2..62).map(|now| wait(false, now)).collect();
+        assert_eq!(later.iter().flatten().count(), 12, "one each five seconds");
     }
 
     #[test]
     fn guessers_are_so_many_at_most_and_one_for_each_net() {
         let mut guesses = Guesses::default();
         let [one, other] = ["2001:db8::1", "2001:db8::2"].map(|text| text.parse().ok());
-        assert_eq!((guesses.wait(one, b"a", false, 1), guesses.wait(other, b"a", false, 1)), (1, 2));
-        assert_eq!(guesses.wait(None, b"a", true, 1), 0);
+        let both = [guesses.wait(one, b"a", false, 1), guesses.wait(other, b"a", false, 2)];
+        assert_eq!(both, [1, 2].map(Some));
+        assert_eq!(guesses.wait(None, b"a", true, 1), Some(0));
         for number in 0..5000_u32 {
             guesses.wait(one, &number.to_be_bytes(), false, 1);
         }
@@ -169,9 +211,9 @@ mod tests {
         }
         assert_eq!((guesses.wrong.len(), guesses.right.len()), (GUESSERS_MAX, GUESSERS_MAX));
         let others = guesses.wait(None, b"b", true, 1);
-        assert_eq!(others, WAIT_SECONDS_MAX, "as nobody has room to tell");
-        assert_eq!(guesses.wait(None, b"a", true, 1), 0);
-        assert_eq!(guesses.wait(None, b"b", true, 62), 0);
+        assert_eq!(others, Some(WAIT_SECONDS_MAX), "as nobody has room to tell");
+        assert_eq!(guesses.wait(None, b"a", true, 1), Some(0));
+        assert_eq!(guesses.wait(None, b"b", true, 62), Some(0));
     }
 
     #[test]

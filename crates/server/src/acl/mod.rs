@@ -286,6 +286,14 @@ pub(crate) fn commands_of(category: &str) -> Option<Vec<&'static str>> {
     Some(rows.filter(|row| row.categories & bit != 0).map(|row| &*row.name).collect())
 }
 
+/// The categories of a command.
+pub(crate) fn categories_of(command: &str) -> Vec<&'static str> {
+    let Some(number) = table::TABLE.find(command) else { return Vec::new() };
+    let bits = table::TABLE.rows[number].categories;
+    let all = categories().iter().enumerate();
+    all.filter(|(at, _)| bits & 1 << at != 0).map(|(_, name)| *name).collect()
+}
+
 /// What `ACL GETUSER` tells of a user.
 pub(crate) struct Told {
     pub(crate) flags: Vec<&'static str>,

@@ -5,11 +5,15 @@ use std::sync::Arc;
 
 use forebay::Durability;
 
-use super::{Blocked, Queue};
+use super::{Blocked, Queue, Replies};
 use crate::acl::User;
+use crate::clients::{Known, Seen, Standing};
 use crate::jobs::Work;
 use crate::pushes::{Kind, Seat, Subscriptions};
 use crate::shared::Shared;
+
+/// The answer to a password that was not tried waits so long.
+const WAIT_SECONDS_MAX: u64 = 30;
 
 /// See the module.
 #[derive(Debug)]
@@ -39,14 +43,42 @@ pub(crate) struct Client {
     pub(crate) subscriptions: Subscriptions,
     /// The command that waits for something to take.
     pub(crate) blocked: Option<Blocked>,
+    /// What others know of it.
+    pub(crate) known: Arc<Known>,
+    /// The command that it asked last, and when.
+    pub(crate) command: &'static str,
+    pub(crate) at: u64,
+    /// The name and version of its library, as it says.
+    pub(crate) library: [Vec<u8>; 2],
+    pub(crate) replies: Replies,
 }
 
 impl Client {
-    pub(crate) fn new(shared: &Shared, seat: Seat, address: Option<IpAddr>) -> Self {
+    pub(crate) fn new(shared: &Shared, seat: Seat, address: Option<IpAddr>, ends: (String, String)) -> Self {
         let seen = shared.acl.version();
         let user = shared.acl.default_user();
+        let (id, at) = (shared.new_id(), shared.database.unix_milliseconds());
+        let begin = Seen {
+            name: Vec::new(),
+            user: Arc::clone(&user),
+            database: 0,
+            command: "NULL",
+            at,
+            version: 2,
+            library: Default::default(),
+            subscriptions: [0; 3],
+            queued: None,
+            watched: 0,
+            requests_bytes: 0,
+            replies_bytes: 0,
+            all_bytes: 0,
+            is_blocked: false,
+        };
+        let known = Arc::new(Known::new(id, ends, begin, seat.clone()));
+        let standing = if user.is_open() { Standing::Known } else { Standing::Stranger };
+        shared.clients.add(&known, standing);
         Self {
-            id: shared.new_id(),
+            id,
             name: Vec::new(),
             address,
             database: 0,
@@ -63,11 +95,45 @@ impl Client {
             seat,
             subscriptions: Subscriptions::default(),
             blocked: None,
+            known,
+            command: "NULL",
+            at,
+            library: Default::default(),
+            replies: Replies::All,
+        }
+    }
+
+    /// Tells others of it: the version of its protocol, and what requests, replies, and all that it has take in bytes.
+    pub(crate) fn tell(
+        &self,
+        version: u8,
+        (requests_bytes, replies_bytes, all_bytes): (usize, usize, usize),
+    ) {
+        let mut seen = self.known.seen.lock();
+        if seen.name != self.name {
+            seen.name.clone_from(&self.name);
+        }
+        if seen.library != self.library {
+            seen.library.clone_from(&self.library);
+        }
+        if !Arc::ptr_eq(&seen.user, &self.user) {
+            seen.user = Arc::clone(&self.user);
+        }
+        (seen.database, seen.command, seen.at, seen.version) =
+            (self.database, self.command, self.at, version);
+        seen.subscriptions =
+            [Kind::Channel, Kind::Pattern, Kind::Shard].map(|kind| self.subscriptions.count(kind));
+        (seen.queued, seen.watched) = self.queue.counts();
+        seen.is_blocked = self.blocked.is_some();
+        if all_bytes > 0 {
+            (seen.requests_bytes, seen.replies_bytes) = (requests_bytes, replies_bytes);
+            seen.all_bytes = all_bytes;
         }
     }
 
     /// Gives back what it has of others, as its connection has gone.
     pub(crate) fn leave(&mut self, shared: &Shared) {
+        shared.clients.remove(self.id);
         self.queue.leave(shared);
         self.stop_waiting(shared);
         shared.hub.leave(self.id, &mut self.subscriptions);
@@ -82,6 +148,9 @@ impl Client {
         self.seen = shared.acl.version();
         self.user = shared.acl.default_user();
         self.is_known = self.user.is_open();
+        let standing = if self.is_known { Standing::Known } else { Standing::Stranger };
+        shared.clients.note(self.id, standing);
+        self.replies = Replies::All;
         (self.database, self.durability, self.name) = (0, shared.config.durability, Vec::new());
     }
 
@@ -90,10 +159,13 @@ impl Client {
         let seen = shared.acl.version();
         let found = shared.acl.log_in(name, password);
         let now = shared.uptime_seconds();
-        self.held_seconds = shared.acl.guesses.lock().wait(self.address, name, found.is_some(), now);
+        let waits = shared.acl.guesses.lock().wait(self.address, name, found.is_some(), now);
+        self.held_seconds = waits.unwrap_or(WAIT_SECONDS_MAX);
+        let found = found.filter(|_| waits.is_some());
         let is_right = found.is_some();
         if let Some(user) = found {
             (self.user, self.seen, self.is_known) = (user, seen, true);
+            shared.clients.note(self.id, Standing::Known);
         }
         is_right
     }

@@ -2,9 +2,7 @@
 
 use forebay::Durability;
 
-use super::{
-    Answer, Call, Command, NOT_AN_INTEGER, Refusal, SYNTAX, Use, integer, is, pubsub, shown, transactions,
-};
+use super::{Answer, Call, Command, Refusal, SYNTAX, Use, integer, is, pubsub, shown, transactions};
 use crate::shared::DATABASES;
 
 const NAME_BYTES_MAX: usize = 1024;
@@ -17,7 +15,6 @@ pub(super) const COMMANDS: &[Command] = &[
     Command { name: "SELECT", arity: 2, keys: (0, 0, 0), uses: Use::Nothing, run: select },
     Command { name: "AUTH", arity: -2, keys: (0, 0, 0), uses: Use::Nothing, run: auth },
     Command { name: "HELLO", arity: -1, keys: (0, 0, 0), uses: Use::Nothing, run: hello },
-    Command { name: "CLIENT", arity: -2, keys: (0, 0, 0), uses: Use::Nothing, run: client },
     Command { name: "FB.DURABILITY", arity: -1, keys: (0, 0, 0), uses: Use::Nothing, run: durability },
 ];
 
@@ -152,7 +149,7 @@ fn hello(call: &mut Call<'_, '_>) -> Answer {
     Ok(())
 }
 
-fn checked_name(name: &[u8]) -> Result<Vec<u8>, Refusal> {
+pub(super) fn checked_name(name: &[u8]) -> Result<Vec<u8>, Refusal> {
     if name.len() > NAME_BYTES_MAX {
         return Err(format!("ERR a client's name has at most {NAME_BYTES_MAX} bytes").into());
     }
@@ -160,40 +157,6 @@ fn checked_name(name: &[u8]) -> Result<Vec<u8>, Refusal> {
         true => Ok(name.to_vec()),
         false => Err("ERR Client names cannot contain spaces, newlines or special characters.".into()),
     }
-}
-
-fn client(call: &mut Call<'_, '_>) -> Answer {
-    match &call.arguments[1..] {
-        [word, name] if is(word, "SETNAME") => {
-            call.client.name = checked_name(name)?;
-            call.reply.ok();
-        }
-        [word] if is(word, "GETNAME") => match &*call.client.name {
-            [] => call.reply.null(),
-            name => call.reply.bulk(name),
-        },
-        [word] if is(word, "ID") => call.reply.int(call.client.id as i64),
-        [word] if is(word, "INFO") => {
-            let Call { client, reply, .. } = call;
-            let text = format!("{} resp={}\n", client.shown(), reply.version);
-            reply.verbatim(&text);
-        }
-        [word, field, _] if is(word, "SETINFO") && (is(field, "LIB-NAME") || is(field, "LIB-VER")) => {
-            call.reply.ok();
-        }
-        [word, mode] if is(word, "NO-EVICT") || is(word, "NO-TOUCH") => {
-            match is(mode, "ON") || is(mode, "OFF") {
-                true => call.reply.ok(),
-                false => return Err(SYNTAX.into()),
-            }
-        }
-        [word, ..] => {
-            let word = shown(word);
-            return Err(format!("ERR unknown subcommand '{word}'. Try CLIENT HELP.").into());
-        }
-        [] => return Err(NOT_AN_INTEGER.into()),
-    }
-    Ok(())
 }
 
 /// What the replies of this connection's writes say to have survived: asked, or told.

@@ -5,7 +5,10 @@ mod acl;
 mod aggregates;
 mod bits;
 mod blocking;
+mod catalogue;
 mod client;
+mod clients;
+mod config;
 mod connection;
 mod containers;
 mod counters;
@@ -13,14 +16,17 @@ mod engine;
 mod events;
 mod expiry;
 mod hashes;
+mod inspect;
 mod keys;
 mod lists;
+mod longest;
 mod numbers;
 mod pubsub;
 mod server;
 mod sets;
 mod sketches;
 mod slowlog;
+mod sort;
 mod sorted_sets;
 mod strings;
 mod transactions;
@@ -37,6 +43,7 @@ use crate::value::Type;
 pub(crate) use aggregates::Aggregates;
 pub(crate) use blocking::{Blocked, run_again, time_out};
 pub(crate) use client::Client;
+pub(crate) use clients::Replies;
 pub(crate) use events::{Events, tell_expired};
 pub(crate) use transactions::Queue;
 
@@ -47,16 +54,22 @@ const ALL: &[&[Command]] = &[
     engine::COMMANDS,
     slowlog::COMMANDS,
     connection::COMMANDS,
+    clients::COMMANDS,
     server::COMMANDS,
+    catalogue::COMMANDS,
+    config::COMMANDS,
+    inspect::COMMANDS,
     keys::COMMANDS,
     expiry::COMMANDS,
     strings::COMMANDS,
+    longest::COMMANDS,
     counters::COMMANDS,
     bits::COMMANDS,
     hashes::COMMANDS,
     sets::COMMANDS,
     sorted_sets::COMMANDS,
     lists::COMMANDS,
+    sort::COMMANDS,
     transactions::COMMANDS,
     #[cfg(test)]
     crate::loops::tests::COMMANDS,
@@ -101,6 +114,9 @@ pub(crate) type Keys = (usize, isize, usize);
 pub(crate) const COUNTED: isize = isize::MIN;
 /// The same where there is one argument more before the number, which is no key.
 pub(crate) const COUNTED_BEHIND_ONE: isize = isize::MIN + 1;
+
+/// In the place of the last: besides the first one, what stands behind the word `STORE`.
+pub(crate) const STORED: isize = isize::MIN + 2;
 
 /// See the module.
 pub(crate) struct Command {
@@ -212,17 +228,21 @@ impl Command {
                 let count = arguments.get(first - 1).and_then(|count| integer(count).ok());
                 first.saturating_add(count.and_then(|count| usize::try_from(count).ok()).unwrap_or(0))
             }
+            STORED => first + 1,
             last if last >= 0 => last as usize + 1,
             last => (arguments.len() + 1).saturating_sub(last.unsigned_abs()),
         };
         let before = if last == COUNTED { 1..first - 1 } else { 0..0 };
         let end = if first == 0 { 0 } else { end.min(arguments.len()) };
+        let behind = arguments.windows(2).skip(1).filter(move |pair| last == STORED && is(pair[0], "STORE"));
+        let behind = behind.map(|pair| &pair[1]);
         let before = arguments.get(before).unwrap_or_default().iter();
-        before.chain(arguments.get(first..end).unwrap_or_default().iter().step_by(step.max(1))).copied()
+        let there = arguments.get(first..end).unwrap_or_default().iter().step_by(step.max(1));
+        before.chain(there).chain(behind).copied()
     }
 
     /// Whether it writes.
-    fn writes(&self) -> bool {
+    pub(crate) fn writes(&self) -> bool {
         matches!(self.uses, Use::Changes | Use::Writes | Use::Adds | Use::Whole | Use::ChangesNamed(_))
     }
 
@@ -269,7 +289,10 @@ pub(crate) fn run(call: &mut Call<'_, '_>) {
             call.reply.simple("QUEUED");
             Ok(())
         }
-        Ok(command) => run_command(command, call),
+        Ok(command) => {
+            (call.client.command, call.client.at) = (command.name, call.turn.now);
+            run_command(command, call)
+        }
         Err(refusal) => {
             call.client.queue.spoil();
             Err(refusal)

@@ -1,18 +1,13 @@
 //! What concerns the server.
 
-use super::{ALL, Answer, Call, Command, SYNTAX, Use, is};
-use crate::glob;
+use super::{Answer, Call, Command, SYNTAX, Use, is};
 use crate::pushes::Kind;
 
 /// What clients take it for: they leave out what an older one would not know.
 pub(super) const REDIS_VERSION: &str = "7.2.4";
 
-const PATTERNS_MAX: usize = 100;
-
 pub(super) const COMMANDS: &[Command] = &[
     Command { name: "INFO", arity: -1, keys: (0, 0, 0), uses: Use::Nothing, run: info },
-    Command { name: "COMMAND", arity: -1, keys: (0, 0, 0), uses: Use::Nothing, run: command },
-    Command { name: "CONFIG", arity: -2, keys: (0, 0, 0), uses: Use::Nothing, run: config },
     Command { name: "DBSIZE", arity: 1, keys: (0, 0, 0), uses: Use::Nothing, run: dbsize },
     Command { name: "FLUSHDB", arity: -1, keys: (0, 0, 0), uses: Use::Whole, run: flushdb },
     Command { name: "FLUSHALL", arity: -1, keys: (0, 0, 0), uses: Use::Whole, run: flushall },
@@ -43,101 +38,6 @@ fn info(call: &mut Call<'_, '_>) -> Answer {
         shared.hub.count_of(Kind::Pattern),
     );
     call.reply.verbatim(&text);
-    Ok(())
-}
-
-/// The flags and keys that clients ask for.
-fn described(call: &mut Call<'_, '_>, command: &Command) {
-    let reply = &mut *call.reply;
-    // As of commands that say how many keys there are, clients have to ask for those.
-    let (first, last, step) = if [super::COUNTED, super::COUNTED_BEHIND_ONE].contains(&command.keys.1) {
-        (0, 0, 0)
-    } else {
-        command.keys
-    };
-    reply.array(6);
-    reply.bulk(command.name.to_ascii_lowercase().as_bytes());
-    reply.int(command.arity as i64);
-    reply.array(1);
-    reply.simple(match command.uses {
-        Use::Changes | Use::Writes | Use::Adds | Use::Whole | Use::ChangesNamed(_) => "write",
-        Use::Reads | Use::ReadsNamed(_) => "readonly",
-        Use::Nothing => "fast",
-    });
-    [first as i64, last as i64, step as i64].into_iter().for_each(|number| reply.int(number));
-}
-
-fn command(call: &mut Call<'_, '_>) -> Answer {
-    let all = || ALL.iter().flat_map(|some| some.iter());
-    match &call.arguments[1..] {
-        [] => {
-            call.reply.array(all().count());
-            all().for_each(|command| described(call, command));
-        }
-        [word] if is(word, "COUNT") => call.reply.int(all().count() as i64),
-        [word, ..] if is(word, "DOCS") => call.reply.map(0),
-        [word, names @ ..] if is(word, "INFO") => {
-            call.reply.array(names.len());
-            for name in names {
-                match super::find(name) {
-                    Some(command) => described(call, command),
-                    None => call.reply.null_array(),
-                }
-            }
-        }
-        [word] if is(word, "LIST") => {
-            call.reply.array(all().count());
-            all().for_each(|command| call.reply.bulk(command.name.to_ascii_lowercase().as_bytes()));
-        }
-        _ => return Err(SYNTAX.into()),
-    }
-    Ok(())
-}
-
-fn config(call: &mut Call<'_, '_>) -> Answer {
-    let config = &call.turn.shared.config;
-    let all = [
-        ("maxclients", config.connections_max.to_string()),
-        ("proto-max-bulk-len", config.argument_bytes_max.to_string()),
-        ("databases", crate::shared::DATABASES.to_string()),
-        ("appendonly", "yes".into()),
-        ("save", String::new()),
-        ("maxmemory", "0".into()),
-        ("timeout", "0".into()),
-        ("notify-keyspace-events", call.turn.shared.events.shown()),
-    ];
-    match &call.arguments[1..] {
-        [word, patterns @ ..] if is(word, "GET") && !patterns.is_empty() => {
-            if patterns.len() > PATTERNS_MAX {
-                return Err(format!("ERR CONFIG GET takes at most {PATTERNS_MAX} patterns").into());
-            }
-            let lower = |pattern: &&[u8]| glob::checked(pattern).map(<[u8]>::to_ascii_lowercase);
-            let patterns = patterns.iter().map(lower).collect::<Result<Vec<_>, _>>()?;
-            let is_asked =
-                |name: &str| patterns.iter().any(|pattern| glob::matches(pattern, name.as_bytes()));
-            let found: Vec<_> = all.iter().filter(|(name, _)| is_asked(name)).collect();
-            call.reply.map(found.len());
-            for (name, value) in found {
-                call.reply.bulk(name.as_bytes());
-                call.reply.bulk(value.as_bytes());
-            }
-        }
-        [word] if is(word, "RESETSTAT") => call.reply.ok(),
-        [word, name, letters] if is(word, "SET") && is(name, "notify-keyspace-events") => {
-            let letters = String::from_utf8_lossy(letters);
-            let shared = call.turn.shared;
-            shared.events.set(&letters).map_err(|text| format!("ERR {text}"))?;
-            if !shared.events.tell_of_expiry() {
-                // What is written from now on is not noted, and would make it wrong.
-                shared.expiries.forget(None);
-            }
-            call.reply.ok();
-        }
-        [word, ..] if is(word, "SET") => {
-            return Err("ERR CONFIG SET is not supported: options are given to `forebay serve`".into());
-        }
-        _ => return Err(SYNTAX.into()),
-    }
     Ok(())
 }
 

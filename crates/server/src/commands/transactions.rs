@@ -67,6 +67,11 @@ impl Queue {
         }
     }
 
+    /// How many commands wait, if it is open, and how many keys are watched.
+    pub(super) fn counts(&self) -> (Option<usize>, usize) {
+        (self.is_open.then_some(self.commands.len()), self.watched.len())
+    }
+
     pub(crate) fn memory_bytes(&self) -> usize {
         self.bytes + self.watched_bytes
     }

@@ -8,7 +8,8 @@ use std::time::Instant;
 use forebay::Error;
 
 use super::stream::Stream;
-use crate::commands::Client;
+use crate::clients::Ask;
+use crate::commands::{self, Client};
 use crate::jobs::Slot;
 use crate::pushes::Seat;
 use crate::resp::{Limits, Reply, Requests, Spans, Wrong};
@@ -63,6 +64,8 @@ pub(super) struct Connection {
     pub(super) waited_for: u64,
     /// Until this second of the server nothing of it is sent, or done.
     pub(super) held_until: Option<u64>,
+    /// Its next command waits until a pause is over.
+    pub(super) is_paused: bool,
     /// It sends nothing more.
     pub(super) is_ending: bool,
     /// It has ended, or broken the protocol: what is to be sent is sent, and that is all.
@@ -85,7 +88,7 @@ pub(super) struct Gate {
 
 impl Connection {
     pub(super) fn new(stream: Stream, shared: &Arc<Shared>, seat: Seat) -> Self {
-        let address = stream.socket.address();
+        let (address, ends) = (stream.socket.address(), stream.socket.ends());
         Self {
             stream,
             requests: Requests::default(),
@@ -93,7 +96,7 @@ impl Connection {
             wrong: None,
             reply: Reply::default(),
             sent: 0,
-            client: Client::new(shared, seat, address),
+            client: Client::new(shared, seat, address, ends),
             is_readable: true,
             is_read_to_end: false,
             is_gone: false,
@@ -105,6 +108,7 @@ impl Connection {
             gate: None,
             waited_for: 0,
             held_until: None,
+            is_paused: false,
             is_ending: false,
             is_over: false,
             served_in: 0,
@@ -119,6 +123,20 @@ impl Connection {
             || self.client.blocked.is_some()
             || self.gate.is_some()
             || self.held_until.is_some()
+            || self.is_paused
+    }
+
+    /// Does what another connection has asked of it. `false` where that is to end.
+    pub(super) fn heed(&mut self, shared: &Shared) -> bool {
+        let is_woken = [Ask::WakeWithNothing, Ask::WakeWithError].map(|ask| self.client.known.takes(ask));
+        if is_woken != [false; 2] && self.client.stop_waiting(shared) {
+            (self.is_woken, self.has_more) = (false, true);
+            match is_woken[1] {
+                true => self.reply.error("UNBLOCKED client unblocked via CLIENT UNBLOCK"),
+                false => commands::time_out(&mut self.reply),
+            }
+        }
+        !self.client.known.takes(Ask::End)
     }
 
     /// Whether the command that waits is to be done again.
@@ -297,6 +315,8 @@ impl Connection {
             + self.client.queue.memory_bytes()
             + self.client.subscriptions.memory_bytes()
             + self.client.blocked_bytes();
+        let replies = self.reply.bytes.len() - self.sent + self.client.subscriptions.waiting_bytes();
+        self.client.tell(self.reply.version, (self.requests.rest_bytes(), replies, bytes));
         let before = std::mem::replace(&mut self.counted_bytes, bytes);
         shared.buffers_bytes.fetch_add(bytes, Ordering::Relaxed);
         shared.buffers_bytes.fetch_sub(before, Ordering::Relaxed);

@@ -66,7 +66,15 @@ impl Loop {
     fn deal(&mut self, (mut socket, is_encrypted): Arrived) {
         let shared = &self.shared;
         let number = shared.accepted.fetch_add(1, Ordering::Relaxed);
-        if shared.connections.fetch_add(1, Ordering::Relaxed) >= shared.config.connections_max {
+        let most = shared.config.connections_max;
+        // Of this machine's files some more come in: whoever has filled the server by the net is not among those.
+        let most = if socket.is_of_net() {
+            most - shared.config.unix.as_ref().map_or(0, |_| most / 32)
+        } else {
+            most
+        };
+        let is_full = shared.connections.fetch_add(1, Ordering::Relaxed) >= most;
+        if is_full && !shared.clients.make_room() {
             shared.connections.fetch_sub(1, Ordering::Relaxed);
             if !is_encrypted {
                 let _ = socket.write(b"-ERR max number of clients reached\r\n");
@@ -94,6 +102,7 @@ impl Loop {
         });
         let interests = Interest::READABLE | Interest::WRITABLE;
         socket.send_at_once();
+        socket.keep_alive(self.shared.config.keepalive_seconds);
         let registered = self.poll.registry().register(&mut socket, Token(number + FIRST), interests);
         let tls = self.shared.tls.as_deref().filter(|_| is_encrypted);
         match registered.and_then(|()| Stream::new(socket, tls)) {

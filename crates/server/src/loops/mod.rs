@@ -198,6 +198,8 @@ struct Loop {
     working: Vec<usize>,
     /// Those that wait for the disk.
     syncing: Vec<usize>,
+    /// Those that wait until a pause is over.
+    paused: Vec<usize>,
     /// Until when connections wait that wait for something to take, with their numbers.
     deadlines: BTreeSet<(Instant, usize)>,
     /// How many turns there were.
@@ -242,6 +244,7 @@ impl Loop {
             ready: Vec::new(),
             working: Vec::new(),
             syncing: Vec::new(),
+            paused: Vec::new(),
             deadlines: BTreeSet::new(),
             turns: 0,
             sampler: Sampler::new(shared.random(u64::MAX)),
@@ -268,6 +271,7 @@ impl Loop {
             self.collect();
             self.take_woken();
             self.time_out();
+            self.resume();
             self.round();
             self.look_around();
         }
@@ -293,7 +297,9 @@ impl Loop {
         let begun = Instant::now();
         self.is_ending = true;
         loop {
-            self.connections.iter_mut().flatten().for_each(|connection| connection.held_until = None);
+            self.connections.iter_mut().flatten().for_each(|connection| {
+                (connection.held_until, connection.is_paused) = (None, false);
+            });
             self.collect();
             let waits = |found: &Connection| {
                 let has_more = found.has_more || !found.waiting.is_empty();

@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 use super::Loop;
 use super::connection::{CHUNK_BYTES, Connection};
 use super::rows::{plan_again, run_again};
-use crate::commands::{self, Call};
+use crate::commands::{self, Call, Replies};
 use crate::observe::{Sampler, shown};
 use crate::resp::{Requests, Spans, Wrong};
 use crate::shared::Shared;
@@ -101,6 +101,9 @@ impl Loop {
                     connection.job = Some(self.shared.jobs.submit(work, connection.reply.version, bell));
                     self.working.push(one.number);
                 }
+                if connection.is_paused {
+                    self.paused.push(one.number);
+                }
                 if let held @ 1.. = std::mem::take(&mut connection.client.held_seconds) {
                     connection.held_until = Some(self.shared.uptime_seconds() + held);
                 }
@@ -164,7 +167,9 @@ impl Loop {
             let Some(connection) = &mut connections[number] else { return false };
             let Some(job) = &connection.job else { return false };
             let Some(reply) = job.take() else { return true };
-            connection.reply.bytes.extend_from_slice(&reply);
+            if connection.client.replies == Replies::All {
+                connection.reply.bytes.extend_from_slice(&reply);
+            }
             connection.job = None;
             ready.push(number);
             false
@@ -296,6 +301,17 @@ fn guarded<T>(turn: &mut Turn<'_>, run: impl FnOnce(&mut Turn<'_>) -> T) -> Opti
         .ok()
 }
 
+/// Whether a request waits until a pause is over. Who can end that never does.
+fn is_paused(turn: &Turn<'_>, arguments: &[&[u8]]) -> bool {
+    let pause = &turn.shared.clients.pause;
+    if !pause.stops(true) || turn.shared.stopping.load(Ordering::Relaxed) {
+        return false;
+    }
+    let Some(command) = commands::find(arguments[0]) else { return false };
+    let writes = command.writes() || ["EXEC", "PUBLISH", "SPUBLISH"].contains(&command.name);
+    command.name != "CLIENT" && pause.stops(writes)
+}
+
 /// Does a connection's requests in order, until it has to read. Returns how many.
 fn run(connection: &mut Connection, turn: &mut Turn<'_>, sampler: &mut Sampler) -> usize {
     // Nothing was planned for who is not known, so one request is done: what that may be has no keys.
@@ -312,9 +328,19 @@ fn run(connection: &mut Connection, turn: &mut Turn<'_>, sampler: &mut Sampler) 
         if sampler.takes() && client.is_known {
             commands::note_key(turn.shared, client, &arguments);
         }
-        let (before, was_known) = (reply.bytes.len(), client.is_known);
+        if is_paused(turn, &arguments) {
+            connection.is_paused = true;
+            return at;
+        }
+        let (before, was_known, replies) = (reply.bytes.len(), client.is_known, client.replies);
         let done =
             guarded(turn, |turn| commands::run(&mut Call { arguments: &arguments, client, turn, reply }));
+        if client.replies != Replies::All {
+            reply.bytes.truncate(before);
+            if (replies, client.replies) == (Replies::NotNext, Replies::NotNext) {
+                client.replies = Replies::All;
+            }
+        }
         turn.worked(reply.bytes.len().saturating_sub(before));
         // Who is let in has asked for locks of nothing, and who is not any more is to ask one thing at a time.
         let is_other = client.is_known != was_known;

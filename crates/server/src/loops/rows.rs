@@ -9,9 +9,27 @@ use super::{Loop, PAUSE};
 use crate::commands::{self, Call};
 use crate::turn::{Plan, Turn};
 
+/// Whether a pause is over is looked at so often.
+const PAUSED: Duration = Duration::from_millis(10);
+
 impl Loop {
+    /// Has commands go on that waited until a pause is over.
+    pub(super) fn resume(&mut self) {
+        let Self { connections, paused, ready, shared, .. } = self;
+        paused.retain(|&number| {
+            let Some(connection) = &mut connections[number] else { return false };
+            let is_over = !shared.clients.pause.stops(true);
+            connection.is_paused &= !is_over;
+            ready.extend(is_over.then_some(number));
+            !is_over
+        });
+    }
+
     /// How long the loop may sleep.
     pub(super) fn pause(&self) -> Duration {
+        if !self.paused.is_empty() {
+            return PAUSED;
+        }
         let first = self.deadlines.first().map(|(at, _)| at.saturating_duration_since(Instant::now()));
         // The system counts in milliseconds, and would wake it before the moment.
         first.map_or(PAUSE, |until| (until + Duration::from_millis(1)).min(PAUSE))
@@ -22,7 +40,13 @@ impl Loop {
         for number in self.doors[self.number].bell().take() {
             if let Some(connection) = self.connections.get_mut(number).and_then(Option::as_mut) {
                 connection.is_woken = connection.client.blocked.is_some();
-                self.ready.push(number);
+                match connection.heed(&self.shared) {
+                    true => self.ready.push(number),
+                    false => self.close(number),
+                }
+                if self.connections[number].is_some() {
+                    self.note_deadline(number);
+                }
             }
         }
     }

@@ -2,10 +2,12 @@
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Shutdown};
+use std::time::Duration;
 
 use mio::event::Source;
 use mio::net::{TcpStream, UnixStream};
 use mio::{Interest, Registry, Token};
+use socket2::{SockRef, TcpKeepalive};
 
 /// See the module.
 pub(super) enum Socket {
@@ -19,6 +21,38 @@ impl Socket {
         match self {
             Self::Net(socket) => socket.peer_addr().ok().map(|address| address.ip().to_canonical()),
             Self::File(_) => None,
+        }
+    }
+
+    pub(super) fn is_of_net(&self) -> bool {
+        matches!(self, Self::Net(_))
+    }
+
+    /// Whence it comes, and where to, for people.
+    pub(super) fn ends(&self) -> (String, String) {
+        match self {
+            Self::Net(socket) => {
+                let [peer, local] = [socket.peer_addr(), socket.local_addr()]
+                    .map(|end| end.map_or_else(|_| "?:0".into(), |end| end.to_string()));
+                (peer, local)
+            }
+            Self::File(socket) => {
+                let local = socket.local_addr().ok();
+                let path = local.and_then(|local| Some(local.as_pathname()?.display().to_string()));
+                let path = format!("{}:0", path.unwrap_or_else(|| "unix".into()));
+                (path.clone(), path)
+            }
+        }
+    }
+
+    /// Has the system ask the other side, behind so many seconds of silence, whether it is still there.
+    pub(super) fn keep_alive(&self, seconds: u64) {
+        if let (Self::Net(socket), 1..) = (self, seconds) {
+            let time = Duration::from_secs(seconds);
+            // Some thrice, a third as long apart, as Redis does.
+            let interval = (time / 3).max(Duration::from_secs(1));
+            let asks = TcpKeepalive::new().with_time(time).with_interval(interval).with_retries(3);
+            let _ = SockRef::from(socket).set_tcp_keepalive(&asks);
         }
     }
 

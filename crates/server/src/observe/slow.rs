@@ -37,7 +37,7 @@ pub(crate) struct Slow {
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct SlowLog {
-    threshold: Duration,
+    threshold_microseconds: AtomicU64,
     next_id: AtomicU64,
     entries: Mutex<VecDeque<Slow>>,
 }
@@ -69,7 +69,23 @@ fn texts(arguments: &[&[u8]], others: usize) -> Vec<String> {
 
 impl SlowLog {
     pub(crate) fn new(threshold: Duration) -> Self {
-        Self { threshold, next_id: AtomicU64::new(0), entries: Mutex::default() }
+        let log = Self {
+            threshold_microseconds: AtomicU64::new(0),
+            next_id: AtomicU64::new(0),
+            entries: Mutex::default(),
+        };
+        log.set_threshold(threshold);
+        log
+    }
+
+    /// What takes less is not noted.
+    pub(crate) fn threshold(&self) -> Duration {
+        Duration::from_micros(self.threshold_microseconds.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn set_threshold(&self, threshold: Duration) {
+        let microseconds = u64::try_from(threshold.as_micros()).unwrap_or(u64::MAX);
+        self.threshold_microseconds.store(microseconds, Ordering::Relaxed);
     }
 
     /// Notes a request, if it took long.
@@ -79,7 +95,7 @@ impl SlowLog {
         at_milliseconds: impl Fn() -> u64,
         request: impl FnOnce() -> Request,
     ) {
-        if took < self.threshold {
+        if took < self.threshold() {
             return;
         }
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);

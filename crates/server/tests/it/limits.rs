@@ -174,3 +174,23 @@ fn a_server_that_stops_answers_what_it_has_done() {
         assert_eq!(again.client().ask("GET count"), Got::bulk(&answers.to_string()));
     }
 }
+
+/// They took all places, for a minute each, and nobody else came in.
+#[test]
+fn strangers_give_way_where_all_places_are_taken() {
+    let config = Config { password: Some("secret".into()), connections_max: 3, ..Config::default() };
+    let server = Running::new(config);
+    let mut known = server.client();
+    assert_eq!(known.ask("AUTH secret"), Got::ok());
+    let mut strangers = [server.client(), server.client()];
+    // Before their second is over others are refused.
+    let mut came = (0..1000).filter_map(|_| {
+        std::thread::sleep(Duration::from_millis(10));
+        let mut client = server.client();
+        let told = client.try_all(&["AUTH secret".into()])?;
+        (told == [Got::ok()]).then_some(client)
+    });
+    let mut client = came.next().expect("there is room");
+    assert!(strangers[0].is_closed(), "the oldest has gone");
+    assert_eq!([known.ask("PING"), client.ask("PING")], [0; 2].map(|_| Got::Simple("PONG".into())));
+}

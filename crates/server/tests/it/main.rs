@@ -21,6 +21,7 @@ mod large_containers;
 mod limits;
 mod model;
 mod observe;
+mod operators;
 mod protocol;
 mod pubsub;
 mod redis_rs;

@@ -79,7 +79,7 @@ fn elements_of(call: &mut Call<'_, '_>, key: &[u8], way: Way) -> Result<Vec<Vec<
     };
     let (mut budget, mut all) = (call.budget(), Vec::new());
     // Only what has an order of its own has it turned.
-    let way = if header.kind == Type::SortedSet { way } else { Way::Forward };
+    let way = if header.kind == Type::Set { Way::Forward } else { way };
     for element in call.walk(range, way)? {
         let (key, value) = element?;
         let one = match header.kind {

@@ -250,6 +250,7 @@ fn what_is_sorted_and_what_texts_have_in_common() {
             ("SORT l DESC LIMIT 1 2", r#"["3" "2"]"#),
             ("SORT l ALPHA", r#"["1" "1" "10" "2" "3"]"#),
             ("SORT l BY nosort", r#"["3" "10" "1" "2" "1"]"#),
+            ("SORT l BY nosort DESC LIMIT 0 2", r#"["1" "2"]"#),
             ("SORT_RO w ALPHA DESC", r#"["pear" "fig" "apple"]"#),
             ("SORT w", "!ERR"),
             ("SORT z", r#"["4" "5" "6"]"#),

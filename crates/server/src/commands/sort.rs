@@ -104,8 +104,10 @@ fn sorted(all: Vec<Vec<u8>>, options: &Options<'_>) -> Result<Vec<Vec<u8>>, Refu
         }
     } else {
         let number = |one: Vec<u8>| {
-            let number =
-                numbers::score(&one).ok_or("ERR One or more scores can't be converted into double")?;
+            // Redis reads until the first zero, and nothing as 0.
+            let text = one.split(|byte| *byte == 0).next().unwrap_or_default();
+            let number = if text.is_empty() { Some(0.0) } else { numbers::score(text) };
+            let number = number.ok_or("ERR One or more scores can't be converted into double")?;
             Ok((number, one))
         };
         let mut numbers = all.into_iter().map(number).collect::<Result<Vec<_>, Refusal>>()?;

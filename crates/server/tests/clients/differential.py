@@ -69,6 +69,8 @@ def paired(flat: list[Any], is_paired: bool) -> list[Any]:
 
 def are_equal(request: list[bytes], ours: Any, theirs: Any) -> bool:
     """Whether replies are, but for what is told differently on purpose."""
+    if request[0] in (b"DBSIZE", b"SCAN", b"RANDOMKEY") and ours[0] == b"-" and b"a transaction cannot look at all keys" in ours[1]:
+        return True
     if ours[0] != theirs[0]:
         return False
     if ours[0] == b"-":

@@ -240,6 +240,7 @@ fn what_is_sorted_and_what_texts_have_in_common() {
     let server = Running::new(Config::default());
     let mut client = server.client();
     client.ask("RPUSH l 3 10 1 2 1");
+    client.ask("RPUSH e 1 ");
     client.ask("SADD w pear apple fig");
     client.ask("ZADD z 1 5 2 4 3 6");
     client.ask("MSET a ohmytext b mynewtext");
@@ -261,6 +262,7 @@ fn what_is_sorted_and_what_texts_have_in_common() {
             ("SORT_RO l STORE d", "!ERR"),
             ("SORT l STORE d", "5"),
             ("LRANGE d 0 -1", r#"["1" "1" "2" "3" "10"]"#),
+            ("SORT e", "[\"\" \"1\"]"),
             ("SORT none STORE d", "0"),
             ("EXISTS d", "0"),
             ("SORT a", "!WRONGTYPE"),

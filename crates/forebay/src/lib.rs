@@ -58,7 +58,7 @@ mod write;
 #[cfg(feature = "arrow")]
 pub use api::ColumnScan;
 pub use api::{
-    Aggregating, Aggregator, AggregatorScan, AggregatorSnapshot, Applied, Backup, Backups, Batch,
+    Aggregating, Aggregator, AggregatorScan, AggregatorSnapshot, Applied, Backup, Backups, Batch, Beside,
     ChangeServer, Cube, CubeBatch, CubeBuilder, CubeScan, CubeSnapshot, Database, Description, Expired,
     Follower, GroupFiles, KeyBounds, MergeRule, OrderedTable, Period, ReaderStats, Rescue, RescueReport,
     RescuedTable, Rewrite, Scan, Scanned, Snapshot, Stats, StreamEnd, Table, TableBuilder, TableDescription,

@@ -10,7 +10,7 @@
 //!    that many share.
 //!
 //! What takes long is done by [`jobs`], and answered when it is done. What nobody has asked for at that moment, such as
-//! messages of channels, comes by [`pushes`].
+//! messages of channels, comes by [`pushes`], and each commit to who follows by [`feeds`].
 //!
 //! Hashes, sets, sorted sets and lists are *containers*: the key holds a header, and elements stand in an ordered table
 //! of their own ([`elements`]). What is left of dropped ones a thread deletes ([`sweep`]).
@@ -24,6 +24,7 @@ mod clients;
 mod commands;
 mod config;
 mod elements;
+mod feeds;
 mod glob;
 mod held;
 mod jobs;

@@ -13,6 +13,7 @@ use crate::clients::Clients;
 use crate::commands::{Aggregates, Events};
 use crate::config::Config;
 use crate::elements::{self, DROPPED};
+use crate::feeds::Feeds;
 use crate::jobs::Jobs;
 use crate::key_counts::KeyCounts;
 use crate::moment::Rollbacks;
@@ -171,6 +172,7 @@ pub(crate) struct Shared {
     /// Clients that wait for something to take.
     pub(crate) blocked: AtomicUsize,
     pub(crate) hub: Hub,
+    pub(crate) feeds: Feeds,
     pub(crate) events: Events,
     pub(crate) expiries: Expiries,
     pub(crate) commands: AtomicU64,
@@ -229,6 +231,7 @@ impl Shared {
             buffers_bytes: Arc::default(),
             blocked: AtomicUsize::new(0),
             hub: Hub::default(),
+            feeds: Feeds::default(),
             events: Events::default(),
             expiries: Expiries::default(),
             commands: AtomicU64::new(0),

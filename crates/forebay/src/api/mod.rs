@@ -47,7 +47,7 @@ pub use database::Database;
 pub use description::{Description, TableDescription};
 #[cfg(feature = "encryption")]
 pub use encryption::EncryptionStats;
-pub use follower::Follower;
+pub use follower::{Beside, Follower};
 pub use group_files::GroupFiles;
 pub use key_bounds::KeyBounds;
 pub use merge_rule::MergeRule;

@@ -230,6 +230,11 @@ impl User {
         if self.is_free { 0 } else { self.keys.len() }
     }
 
+    /// Whether it may read all keys.
+    pub(crate) fn may_see_all(&self) -> bool {
+        self.keys.iter().any(|keys| keys.access.reads && keys.pattern == b"*")
+    }
+
     fn has_all_commands(&self) -> bool {
         (0..TABLE.rows.len()).all(|number| self.may_run(number))
     }

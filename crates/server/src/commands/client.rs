@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use forebay::Durability;
 
-use super::{Blocked, Queue, Replies};
+use super::{Blocked, Queue, Replies, find};
 use crate::acl::User;
 use crate::clients::{Known, Seen, Standing};
+use crate::feeds::Feed;
 use crate::jobs::Work;
 use crate::pushes::{Kind, Seat, Subscriptions};
 use crate::shared::Shared;
@@ -41,6 +42,8 @@ pub(crate) struct Client {
     /// Where it is reached.
     pub(crate) seat: Seat,
     pub(crate) subscriptions: Subscriptions,
+    /// By which it is told of commits.
+    pub(crate) feed: Option<Arc<Feed>>,
     /// The command that waits for something to take.
     pub(crate) blocked: Option<Blocked>,
     /// What others know of it.
@@ -94,6 +97,7 @@ impl Client {
             work: None,
             seat,
             subscriptions: Subscriptions::default(),
+            feed: None,
             blocked: None,
             known,
             command: "NULL",
@@ -138,6 +142,15 @@ impl Client {
         self.stop_waiting(shared);
         shared.hub.leave(self.id, &mut self.subscriptions);
         self.subscriptions.outbox.iter().for_each(|outbox| outbox.give_up());
+        if let Some(feed) = self.feed.take() {
+            feed.leave();
+            shared.feeds.wake();
+        }
+    }
+
+    /// Bytes of messages that wait for it.
+    pub(crate) fn waiting_bytes(&self) -> usize {
+        self.subscriptions.waiting_bytes() + self.feed.as_ref().map_or(0, |feed| feed.bytes())
     }
 
     /// Makes it one that has just come.
@@ -185,6 +198,13 @@ impl Client {
     }
 
     fn may_listen(&self, user: &User) -> bool {
+        let may_follow = || {
+            let command = find(b"FB.CHANGES");
+            user.may_see_all() && command.is_some_and(|command| user.denied(command, &[]).is_none())
+        };
+        if self.feed.is_some() && !may_follow() {
+            return false;
+        }
         [Kind::Channel, Kind::Pattern, Kind::Shard].into_iter().all(|kind| {
             let may = |name: &Vec<u8>| user.may_use_channel(name, kind == Kind::Pattern);
             self.subscriptions.of(kind).iter().all(may)

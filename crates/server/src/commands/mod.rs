@@ -44,6 +44,7 @@ pub(crate) use aggregates::Aggregates;
 pub(crate) use blocking::{Blocked, run_again, time_out};
 pub(crate) use client::Client;
 pub(crate) use clients::Replies;
+pub(crate) use engine::{commit_bytes, push_commit, push_end};
 pub(crate) use events::{Events, tell_expired};
 pub(crate) use transactions::Queue;
 

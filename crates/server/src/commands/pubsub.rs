@@ -1,6 +1,6 @@
 //! Channels: who listens, and what is told to those who do.
 
-use super::{Answer, Call, Command, Refusal, Use, is, reply_bytes_max, shown, wrong_arity};
+use super::{Answer, Call, Command, Refusal, Use, engine, is, reply_bytes_max, shown, wrong_arity};
 use crate::glob;
 use crate::pushes::Kind;
 
@@ -31,12 +31,12 @@ const CONFINED: [&str; 9] = [
 
 /// Whether messages come where replies would.
 pub(super) fn is_confined(call: &Call<'_, '_>) -> bool {
-    call.reply.version == 2 && call.client.subscriptions.is_any()
+    call.reply.version == 2 && (call.client.subscriptions.is_any() || call.client.feed.is_some())
 }
 
 /// Refuses what may not be asked while messages come.
 pub(super) fn check(call: &Call<'_, '_>, command: &Command) -> Answer {
-    if !is_confined(call) || CONFINED.contains(&command.name) {
+    if !is_confined(call) || CONFINED.contains(&command.name) || engine::is_following(call, command.name) {
         return Ok(());
     }
     Err(format!(
@@ -112,6 +112,7 @@ fn unsubscribe(call: &mut Call<'_, '_>) -> Answer {
 
 /// Listens to nothing any more.
 pub(super) fn reset(call: &mut Call<'_, '_>) {
+    engine::stop_following(call);
     let client = &mut *call.client;
     call.turn.shared.hub.leave(client.id, &mut client.subscriptions);
 }

@@ -288,7 +288,16 @@ impl Connection {
     }
 
     /// Takes messages that wait for it, as far as it is not behind. `false` where it has missed some.
-    pub(super) fn take_messages(&mut self) -> bool {
+    pub(super) fn take_messages(&mut self, shared: &Shared) -> bool {
+        let feed = self.client.feed.as_ref().filter(|_| self.gate.is_none());
+        let (is_told, is_last) =
+            feed.map_or((false, false), |feed| feed.write(&mut self.reply, self.sent + READ_BYTES_MAX));
+        if is_told {
+            shared.feeds.wake();
+        }
+        if is_last {
+            self.client.feed = None;
+        }
         match &self.client.subscriptions.outbox {
             Some(outbox) => outbox.write(&mut self.reply, self.sent + READ_BYTES_MAX),
             None => true,
@@ -302,7 +311,7 @@ impl Connection {
     /// What closing it gives back, as far as nobody is at it: with a job, and messages that wait for it.
     pub(super) fn held_bytes(&self) -> usize {
         let job = self.job.as_ref().map_or(0, |job| job.bytes);
-        self.counted_bytes + job + self.client.subscriptions.waiting_bytes()
+        self.counted_bytes + job + self.client.waiting_bytes()
     }
 
     /// Counts its memory in the sum of all; a job counts by itself.

@@ -128,6 +128,7 @@ impl Server {
             .map_err(|error| Error::invalid(format!("cannot begin to answer: {error}")))?;
         let watched =
             port.map(|port| thread::Builder::new().name("forebay-metrics".into()).spawn(move || port.run()));
+        let feeds = crate::feeds::spawn(&shared);
         let sweeper = crate::sweep::spawn(&shared);
         let threads: Vec<_> = loops
             .into_iter()
@@ -158,6 +159,10 @@ impl Server {
         // Without it nobody can look, and the server goes on.
         watched.into_iter().flatten().for_each(|watched| drop(watched.join()));
         drop(listeners);
+        shared.feeds.wake();
+        ended = ended.and(feeds.and_then(|feeds| {
+            feeds.join().map_err(|_| io::Error::other("the thread of the feeds has panicked"))
+        }));
         ended = ended.and(sweeper.and_then(|sweeper| {
             sweeper.thread().unpark();
             sweeper.join().map_err(|_| io::Error::other("the sweeper has panicked"))

@@ -187,7 +187,7 @@ impl Loop {
             return connection.count(&self.shared);
         }
         let was_behind = connection.is_behind();
-        let has_all = connection.take_messages();
+        let has_all = connection.take_messages(&self.shared);
         let is_there = connection.send(&self.shared) && has_all;
         connection.count(&self.shared);
         let is_over = connection.is_over || connection.client.is_leaving;
@@ -196,7 +196,7 @@ impl Loop {
         } else if !is_over
             && !connection.is_behind()
             && (connection.is_due_again()
-                || connection.client.subscriptions.waiting_bytes() > 0
+                || connection.client.waiting_bytes() > 0
                 || !connection.waits() && (connection.is_readable || connection.has_more || was_behind))
         {
             self.ready.push(number);

@@ -81,6 +81,7 @@ pub(crate) fn server(shared: &Shared, has_keys: bool, has_requests: bool) -> Sho
             "connections_max": config.connections_max,
             "connections_accepted": shared.accepted.load(Relaxed),
             "commands": shared.commands.load(Relaxed),
+            "feeds": shared.feeds.count(),
             "buffers_bytes": shared.buffers_bytes.load(Relaxed),
             "buffers_bytes_max": config.buffers_bytes_max,
         }),
@@ -142,6 +143,7 @@ fn gauges(shared: &Shared, stats: &Stats) -> Vec<Row<f64>> {
     vec![
         ("uptime_seconds", "Seconds since the server was made", shared.uptime_seconds() as f64),
         ("connections", "Connections", shared.connections.load(Relaxed) as f64),
+        ("feeds", "Connections that follow the changes", shared.feeds.count() as f64),
         ("buffers_bytes", "Requests and replies in memory", shared.buffers_bytes.load(Relaxed) as f64),
         ("write_amplification", "Bytes written for each byte accepted", stats.write_amplification),
         ("space_amplification", "Bytes on disk for each byte of records", stats.space_amplification),

@@ -16,6 +16,7 @@ mod digests;
 mod engine;
 mod events;
 mod failures;
+mod feeds;
 mod jobs;
 mod large_containers;
 mod limits;

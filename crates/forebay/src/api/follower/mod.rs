@@ -3,6 +3,7 @@
 //! **Invariant:** its records have the numbers that they have at the source, and it has all of them up to its last one. So
 //! that number is its position, each commit is applied once, and nothing is kept beside.
 
+mod beside;
 mod tables;
 mod taking;
 
@@ -22,6 +23,9 @@ use crate::api::{Database, MergeRule, Operands};
 use crate::changes::{HUNG_UP, Messages, Request, STREAM};
 use crate::options::Options;
 use crate::versions::TableState;
+
+pub use beside::Beside;
+use beside::Step;
 
 /// A database that follows another one.
 ///
@@ -49,7 +53,9 @@ use crate::versions::TableState;
 /// # Ok::<(), forebay::Error>(())
 /// ```
 pub struct Follower {
-    db: Database,
+    db: Arc<Database>,
+    /// Who reads it meanwhile, and wants to see no step half done.
+    beside: Option<Arc<dyn Beside>>,
     rules: BTreeMap<RuleName, Arc<dyn Combine>>,
     /// Of tables below this number it knows whether they are: it has made them, or met their records, or heard of them.
     known_below: u32,
@@ -61,9 +67,9 @@ impl Follower {
     /// Opens the follower at `path`, or makes one there that has nothing yet. A database that has taken writes of its own
     /// is refused.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self> {
-        let db = Database::open(path, options.following())?;
+        let db = Arc::new(Database::open(path, options.following())?);
         let known_below = db.engine().versions.lock().next_table;
-        Ok(Self { db, rules: BTreeMap::new(), known_below, heard: (0, 0) })
+        Ok(Self { db, beside: None, rules: BTreeMap::new(), known_below, heard: (0, 0) })
     }
 
     /// Brings the code of a merge rule, for tables that merge by it: without it they are refused.
@@ -101,6 +107,17 @@ impl Follower {
     /// The database, to be read.
     pub fn database(&self) -> &Database {
         &self.db
+    }
+
+    /// The same for other threads, also beyond the end of the follower: see [`promote_shared`](Self::promote_shared).
+    pub fn share(&self) -> Arc<Database> {
+        Arc::clone(&self.db)
+    }
+
+    /// Has each step taken by way of one who may have it wait, and is told what it was.
+    #[must_use = "the follower takes its steps so from here on"]
+    pub fn beside(self, beside: Arc<dyn Beside>) -> Self {
+        Self { beside: Some(beside), ..self }
     }
 
     /// The number of the last record that it has: streams begin behind it.
@@ -154,8 +171,19 @@ impl Follower {
         }
     }
 
-    /// Makes it a database that takes writes of its own, and follows no more.
-    pub fn promote(self) -> Result<Database> {
+    /// Makes it a database that takes writes of its own, and follows no more. One that is [shared](Self::share) is
+    /// refused, and has changed nothing: [`promote_shared`](Self::promote_shared) takes it.
+    pub fn promote(mut self) -> Result<Database> {
+        let is_alone = Arc::get_mut(&mut self.db).is_some();
+        if !is_alone {
+            return Err(Error::invalid("the follower is shared with other threads; call promote_shared"));
+        }
+        let promoted = self.promote_shared()?;
+        Arc::into_inner(promoted).ok_or_else(|| Error::bug("somebody shares what was not shared"))
+    }
+
+    /// As [`promote`](Self::promote), where other threads have the database: for them, too, it takes writes from here on.
+    pub fn promote_shared(self) -> Result<Arc<Database>> {
         let engine = self.db.engine();
         let mut lineage = engine.versions.lineage().unwrap_or_default();
         lineage.is_copy = false;
@@ -167,9 +195,12 @@ impl Follower {
         Ok(self.db)
     }
 
-    /// Closes it in order.
+    /// Closes it in order. One that is [shared](Self::share) is made durable, and closed by the last who has it.
     pub fn close(self) -> Result<()> {
-        self.db.close()
+        match Arc::try_unwrap(self.db) {
+            Ok(db) => db.close(),
+            Err(db) => db.sync(),
+        }
     }
 }
 

@@ -45,6 +45,11 @@ impl Told {
         self.next_table = next_table;
     }
 
+    /// Whether nothing is left to do for them.
+    pub(super) fn is_taken(&self) -> bool {
+        self.is_taken
+    }
+
     fn has(&self, id: u32) -> bool {
         self.tables.binary_search_by_key(&id, |table| table.id).is_ok()
     }
@@ -117,9 +122,6 @@ impl Follower {
 
     /// All of a round is here: so are its tables, and those go that the source had dropped by then.
     pub(super) fn end_round<R: Read>(&mut self, told: &mut Told, messages: &Messages<R>) -> Result<()> {
-        if told.is_taken {
-            return Ok(());
-        }
         // An earlier round with the same last record brings back nothing.
         self.make_missing(u32::MAX, told, messages)?;
         let engine = self.db.engine();

@@ -8,8 +8,8 @@ use std::io::Read;
 use forebay_base::{Error, Result, planted};
 use forebay_store::manifest::Lineage;
 
-use super::Follower;
 use super::tables::Told;
+use super::{Follower, Step};
 use crate::api::applied::{Applied, StreamEnd, Until};
 use crate::changes::{BatchOf, Ending, Greeting, Meeting, Message, Messages, Round};
 
@@ -130,7 +130,8 @@ impl Follower {
             if taking.source_follows && self.has_heard_more(told) {
                 return Ok(Some(StreamEnd::Behind));
             }
-            applied.position = self.write(batch, applied.position, told, messages)?;
+            let position = applied.position;
+            applied.position = self.step(Step::Commit, |own| own.write(batch, position, told, messages))?;
             applied.batches += 1;
         }
         self.note_heard(last, taking.at_milliseconds);
@@ -156,7 +157,10 @@ impl Follower {
         }
         // A round of before says nothing of now, nor does a stream of before.
         if mark == position && !matches!(taking.meeting, Meeting::Earlier(end) if position >= end) {
-            self.end_round(told, messages)?;
+            if !told.is_taken() {
+                self.step(Step::EndOfRound, |own| own.end_round(told, messages))?;
+            }
+            self.beside.iter().for_each(|beside| beside.caught_up(mark, taking.at_milliseconds));
         }
         self.note_heard(mark, taking.at_milliseconds);
         Ok((until == Until::Sequence(position)).then_some(StreamEnd::Reached))

@@ -2,6 +2,7 @@
 
 use forebay::{Change, ChangeBatch, Operation};
 
+use super::following;
 use crate::commands::{Answer, Call, NOT_AN_INTEGER, SYNTAX, integer, is};
 use crate::resp::Reply;
 
@@ -11,8 +12,18 @@ const COUNT_MAX: i64 = 10_000;
 /// Once a reply takes so much, it has no more of them.
 const REPLY_BYTES_MAX: usize = 16 << 20;
 
-/// `FB.CHANGES since [COUNT n]`: commits after a number, each with the number to go on from and its changes.
+/// `FB.CHANGES since [COUNT n]`: commits after a number, each with the number to go on from and its changes. `FOLLOW` and
+/// `STOP` have them pushed, and end that.
 pub(super) fn changes(call: &mut Call<'_, '_>) -> Answer {
+    if !call.client.user.may_see_all() {
+        let text = "NOPERM the changes are of all keys, and this user may read some alone: FB.CHANGES needs `~*` or `%R~*`";
+        return Err(text.into());
+    }
+    match &call.arguments[1..] {
+        [word, rest @ ..] if is(word, "FOLLOW") => return following::follow(call, rest),
+        [word] if is(word, "STOP") => return following::stop(call),
+        _ => {}
+    }
     let since = u64::try_from(integer(call.arguments[1])?).map_err(|_| NOT_AN_INTEGER)?;
     let count = match &call.arguments[2..] {
         [] => COUNT,
@@ -30,13 +41,14 @@ pub(super) fn changes(call: &mut Call<'_, '_>) -> Answer {
         for batch in database.changes(since)? {
             slot.check()?;
             let batch = batch?;
-            let bytes = batch.changes.iter().map(bytes_of).sum::<usize>();
+            let bytes = following::commit_bytes(&batch);
             if commits > 0 && reply.bytes.len() + bytes > bytes_max {
                 break;
             }
             if bytes > bytes_max {
                 return Err(format!(
-                    "ERR the next commit has {bytes} bytes, and a reply at most {bytes_max}: go on behind it from {}, and                      read it by `forebay changes`, or start the server with more for `--buffers`",
+                    "ERR the next commit has {bytes} bytes, and a reply at most {bytes_max}: go on behind it from {}, and \
+                     read it by `forebay changes`, or start the server with more for `--buffers`",
                     batch.last_sequence
                 )
                 .into());
@@ -56,7 +68,7 @@ pub(super) fn changes(call: &mut Call<'_, '_>) -> Answer {
 }
 
 /// The number to go on from, and the changes.
-fn commit(reply: &mut Reply, batch: &ChangeBatch) {
+pub(super) fn commit(reply: &mut Reply, batch: &ChangeBatch) {
     reply.array(2);
     reply.int(batch.last_sequence.cast_signed());
     reply.array(batch.changes.len());
@@ -64,7 +76,7 @@ fn commit(reply: &mut Reply, batch: &ChangeBatch) {
 }
 
 /// About what a change takes in a reply.
-fn bytes_of(change: &Change) -> usize {
+pub(super) fn bytes_of(change: &Change) -> usize {
     let parts = match &change.operation {
         Operation::Put { key, value, .. } => [key.len(), value.len()],
         Operation::Delete { key } => [key.len(), 0],
@@ -76,7 +88,7 @@ fn bytes_of(change: &Change) -> usize {
 }
 
 /// The table, what was done, the key, and what belongs to it.
-fn one(reply: &mut Reply, change: &Change) {
+pub(super) fn one(reply: &mut Reply, change: &Change) {
     let (name, key, rest): (&str, &[u8], Option<&[u8]>) = match &change.operation {
         Operation::Put { key, value, .. } => ("put", key, Some(value)),
         Operation::Delete { key } => ("delete", key, None),

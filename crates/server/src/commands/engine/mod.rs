@@ -3,12 +3,16 @@
 //! **Invariant:** a rollback is alone: no turn writes meanwhile, and whoever holds anything of the database looks again.
 
 mod changes;
+mod following;
 
 use forebay::{Error, Layout, Stats, Table};
 use serde::Serialize;
 
 use super::{Answer, Call, Command, Refusal, SYNTAX, Use, is};
 use crate::observe;
+
+pub(crate) use following::{commit_bytes, push_commit, push_end};
+pub(super) use following::{is_following, stop_following};
 
 pub(super) const COMMANDS: &[Command] = &[
     Command { name: "FB.STATS", arity: -1, keys: (0, 0, 0), uses: Use::Nothing, run: stats },

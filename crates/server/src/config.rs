@@ -3,8 +3,11 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use std::sync::Arc;
+
 use forebay::Durability;
 
+use crate::replication::Source;
 use crate::tls::TlsFiles;
 
 /// Who may look at what the server does, which needs no password.
@@ -14,6 +17,16 @@ pub enum Watchers {
     ThisMachine,
     /// Whoever reaches it.
     Anyone,
+}
+
+/// Whom a server tells what those should know who run it.
+#[derive(Clone)]
+pub struct Teller(pub Arc<dyn Fn(&str) + Send + Sync>);
+
+impl std::fmt::Debug for Teller {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Teller")
+    }
 }
 
 /// How a server listens, and what it allows.
@@ -57,6 +70,10 @@ pub struct Config {
     pub slow_microseconds: u64,
     /// Of which kinds of writes subscribers are told, by letters as in Redis; of none where empty.
     pub events: String,
+    /// Whom it follows, where [`Server::follow`](crate::Server::follow) makes it.
+    pub source: Option<Source>,
+    /// Whom it tells how following goes.
+    pub teller: Option<Teller>,
     /// A connection is closed that has taken nothing of its replies for so long.
     pub silence_seconds_max: u64,
     /// After so long without a word the system asks whether the other side of a connection is still there; never, where 0.
@@ -84,6 +101,8 @@ impl Default for Config {
             watchers: Watchers::ThisMachine,
             slow_microseconds: 10_000,
             events: String::new(),
+            source: None,
+            teller: None,
             silence_seconds_max: 60,
             keepalive_seconds: 300,
         }
@@ -91,6 +110,11 @@ impl Default for Config {
 }
 
 impl Config {
+    /// Tells those who run the server.
+    pub(crate) fn tell(&self, text: &str) {
+        self.teller.iter().for_each(|teller| (teller.0)(text));
+    }
+
     /// Whether others than this machine come to an address, and are asked for no certificate.
     pub(crate) fn lets_strangers(&self, address: SocketAddr, is_encrypted: bool) -> bool {
         let knows_clients = is_encrypted && self.tls.as_ref().is_some_and(TlsFiles::knows_clients);

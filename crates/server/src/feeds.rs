@@ -218,6 +218,10 @@ impl Reading {
             }
             return false;
         }
+        if shared.buffers_bytes.load(Ordering::Relaxed) > shared.config.buffers_bytes_max {
+            // Whoever holds most is about to be closed.
+            return false;
+        }
         let durable = match durable {
             Ok(durable) => *durable,
             Err(error) => return self.end(&format!("ERR {error}")),

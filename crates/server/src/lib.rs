@@ -15,6 +15,8 @@
 //! Hashes, sets, sorted sets and lists are *containers*: the key holds a header, and elements stand in an ordered table
 //! of their own ([`elements`]). What is left of dropped ones a thread deletes ([`sweep`]).
 //!
+//! A server may follow another one, and be followed ([`replication`]).
+//!
 //! So a hundred connections that each wait for the disk share one sync, and a counter that is hot is written once a turn.
 
 #![expect(clippy::disallowed_methods, reason = "a server: sockets, threads and timers are the machine's own")]
@@ -34,6 +36,7 @@ mod moment;
 mod observe;
 pub mod parsers;
 mod pushes;
+mod replication;
 mod resp;
 mod shared;
 mod sweep;
@@ -42,6 +45,7 @@ mod tls;
 mod turn;
 mod value;
 
-pub use config::{Config, Watchers};
+pub use config::{Config, Teller, Watchers};
 pub use loops::{Server, Stopper};
+pub use replication::{Source, SourceTls};
 pub use tls::{Certificates, TlsFiles};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use forebay::{Database, Error, Layout, OrderedTable, PrefixFilter, Result, Table, TableBuilder};
+use forebay::{Database, Error, Follower, Layout, OrderedTable, PrefixFilter, Result, Table, TableBuilder};
 use forebay_env::sync::{Mutex, MutexGuard, RwLock};
 
 use crate::acl::Acl;
@@ -19,6 +19,7 @@ use crate::key_counts::KeyCounts;
 use crate::moment::Rollbacks;
 use crate::observe::{HotKeys, SlowLog};
 use crate::pushes::{Expiries, Hub, Seat};
+use crate::replication::{Followers, Following};
 use crate::syncs::Syncs;
 use crate::tls::Tls;
 use crate::value::Type;
@@ -173,6 +174,10 @@ pub(crate) struct Shared {
     pub(crate) blocked: AtomicUsize,
     pub(crate) hub: Hub,
     pub(crate) feeds: Feeds,
+    pub(crate) following: Arc<Following>,
+    pub(crate) followers: Followers,
+    /// Keys that somebody watches.
+    pub(crate) watched: AtomicUsize,
     pub(crate) events: Events,
     pub(crate) expiries: Expiries,
     pub(crate) commands: AtomicU64,
@@ -201,12 +206,13 @@ fn opened<T: Clone>(
 }
 
 impl Shared {
-    pub(crate) fn new(database: Database, config: Config) -> Result<Self> {
+    pub(crate) fn new(database: Arc<Database>, config: Config, follower: Option<Follower>) -> Result<Self> {
         use std::hash::{BuildHasher, Hasher};
         let random = std::collections::hash_map::RandomState::new().build_hasher().finish();
         let slow = SlowLog::new(Duration::from_micros(config.slow_microseconds));
+        let following = Following::new(follower, config.source.clone())?;
         let shared = Self {
-            database: Arc::new(database),
+            database,
             tls: config.tls.as_ref().map(Tls::new).transpose()?.map(Arc::new),
             acl: Arc::new(Acl::new(&config)?),
             config,
@@ -232,6 +238,9 @@ impl Shared {
             blocked: AtomicUsize::new(0),
             hub: Hub::default(),
             feeds: Feeds::default(),
+            following: Arc::new(following),
+            followers: Followers::default(),
+            watched: AtomicUsize::new(0),
             events: Events::default(),
             expiries: Expiries::default(),
             commands: AtomicU64::new(0),
@@ -245,7 +254,7 @@ impl Shared {
     }
 
     /// Has new containers take numbers beyond those that there are.
-    fn pass_containers(&self) -> Result<()> {
+    pub(crate) fn pass_containers(&self) -> Result<()> {
         for (_, elements) in self.elements_there()? {
             self.next_container.fetch_max(Self::last_container(&elements)? + 1, Ordering::Relaxed);
         }
@@ -267,10 +276,35 @@ impl Shared {
 
     /// A table whose long values stand apart, unless it is there already and was made otherwise.
     fn builder(&self, name: &str) -> TableBuilder {
-        let table = self.database.table(name);
-        let is_new = || self.database.tables().iter().all(|(known, _)| known != name);
+        let home = self.home_of(name);
+        let table = home.table(name);
+        let is_new = || home.tables().iter().all(|(known, _)| known != name);
         let apart_bytes_min = self.config.apart_bytes_min.filter(|_| is_new());
         apart_bytes_min.into_iter().fold(table, |table, bytes| table.values_apart(bytes))
+    }
+
+    /// Where a table is: where the server follows, and the source has not made it, an empty one stands in its place.
+    fn home_of(&self, name: &str) -> &Database {
+        match self.following.blank() {
+            Some(blank) if !self.database.tables().iter().any(|(there, _)| there == name) => blank,
+            _ => &self.database,
+        }
+    }
+
+    /// Looks anew for all tables: some may have come or gone. Whoever calls it has the database for itself.
+    pub(crate) fn renew_tables(&self) -> Result<()> {
+        self.tables.write().fill(None);
+        self.elements.write().fill(None);
+        self.has_dropped.iter().for_each(|has| has.store(true, Ordering::SeqCst));
+        self.aggregates.renew(|| Ok(()))
+    }
+
+    /// Notes that any key may have been written.
+    pub(crate) fn note_all_written(&self) {
+        self.key_counts.all_written();
+        if self.watched.load(Ordering::SeqCst) > 0 {
+            self.stripes.iter().for_each(|stripe| stripe.lock().all_written());
+        }
     }
 
     /// The same, of the databases that have ever had a container.

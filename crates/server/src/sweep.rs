@@ -53,9 +53,13 @@ pub(crate) fn spawn(shared: &Arc<Shared>) -> std::io::Result<thread::JoinHandle<
     let run = move || {
         let mut sweeper = Sweeper::default();
         while !shared.stopping.load(Ordering::SeqCst) {
+            // What is swept at the source is told by it.
+            let sweeps = !shared.following.is_on();
             // What fails now, as a table is just dropped, is done another time; what fails for good, commands tell.
-            let is_busy = sweeper.step(&shared).unwrap_or(false);
-            crate::commands::tell_expired(&shared);
+            let is_busy = sweeps && sweeper.step(&shared).unwrap_or(false);
+            if sweeps {
+                crate::commands::tell_expired(&shared);
+            }
             if !is_busy {
                 thread::park_timeout(PAUSE);
             }
@@ -244,7 +248,7 @@ mod tests {
     #[test]
     fn only_elements_of_what_is_there_stay() {
         let files = MemoryFs::new();
-        let shared = Shared::new(database(&files), Config::default()).expect("it opens");
+        let shared = Shared::new(Arc::new(database(&files)), Config::default(), None).expect("it opens");
         let headers = shared.table(0).expect("it opens");
         let header = |id| Header { kind: Type::Hash, id, count: 1, first: 0 }.encode();
         put(&shared, 1, b"live", 50);
@@ -273,11 +277,12 @@ mod tests {
     fn what_waits_is_found_again() {
         let files = MemoryFs::new();
         {
-            let shared = Shared::new(database(&files), Config::default()).expect("it opens");
+            let shared = Shared::new(Arc::new(database(&files)), Config::default(), None).expect("it opens");
             put(&shared, 7, b"key", 3);
             shared.elements(0).expect("it opens").put(elements::dropped(9), b"").expect("it is written");
         }
-        let shared = Shared::new(database(&files.deep_clone()), Config::default()).expect("it opens");
+        let shared =
+            Shared::new(Arc::new(database(&files.deep_clone())), Config::default(), None).expect("it opens");
         assert_eq!(shared.new_container(), 10);
         let mut sweeper = Sweeper::default();
         for _ in 0..3 * DATABASES {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use forebay::{Error, Result};
 use forebay_env::sync::RwLock;
-use rustls::crypto::ring;
+use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
@@ -34,7 +34,7 @@ impl TlsFiles {
     }
 
     fn read(&self) -> Result<Arc<ServerConfig>> {
-        let provider = Arc::new(ring::default_provider());
+        let provider = provider();
         let told = |error: rustls::Error| {
             Error::invalid(format!("{} and {}: {error}", self.certificate.display(), self.key.display()))
         };
@@ -45,11 +45,7 @@ impl TlsFiles {
             None => builder.with_no_client_auth(),
             Some(path) => {
                 let told = |reason: String| Error::invalid(format!("{}: {reason}", path.display()));
-                let mut roots = RootCertStore::empty();
-                for root in certificates(path)? {
-                    roots.add(root).map_err(|error| told(error.to_string()))?;
-                }
-                let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+                let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots(path)?), provider);
                 let verifier = match self.are_clients_optional {
                     true => verifier.allow_unauthenticated(),
                     false => verifier,
@@ -64,8 +60,22 @@ impl TlsFiles {
     }
 }
 
+/// What encrypts.
+pub(crate) fn provider() -> Arc<CryptoProvider> {
+    Arc::new(ring::default_provider())
+}
+
+/// Those who vouch for others, of a file.
+pub(crate) fn roots(path: &Path) -> Result<RootCertStore> {
+    let mut roots = RootCertStore::empty();
+    for root in certificates(path)? {
+        roots.add(root).map_err(|error| Error::invalid(format!("{}: {error}", path.display())))?;
+    }
+    Ok(roots)
+}
+
 /// The certificates of a file, of which there is at least one.
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
+pub(crate) fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
     let told = |reason: String| Error::invalid(format!("{}: {reason}", path.display()));
     let all =
         CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<std::result::Result<Vec<_>, _>>);

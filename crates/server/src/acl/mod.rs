@@ -25,6 +25,7 @@ use forebay_env::sync::{Mutex, RwLock};
 use crate::config::Config;
 pub(crate) use log::{Guesses, Log, Note};
 pub(crate) use passwords::hex;
+pub(crate) use table::is_write;
 pub(crate) use user::{Denied, User};
 
 const USERS_MAX: usize = 10_000;

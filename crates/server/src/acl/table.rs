@@ -89,6 +89,12 @@ pub(super) fn category(name: &str) -> Option<u32> {
     CATEGORIES.iter().position(|category| category.eq_ignore_ascii_case(name)).map(|place| 1 << place)
 }
 
+/// Whether a command of this name writes, as its categories say.
+pub(crate) fn is_write(name: &str) -> bool {
+    let write = category("write").unwrap_or_default();
+    TABLE.find(name).is_some_and(|number| TABLE.rows[number].categories & write != 0)
+}
+
 impl Table {
     fn new() -> Self {
         let mut rows: Vec<Row> = include_str!("commands.txt").lines().map(row).collect();

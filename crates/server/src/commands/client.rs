@@ -11,6 +11,7 @@ use crate::clients::{Known, Seen, Standing};
 use crate::feeds::Feed;
 use crate::jobs::Work;
 use crate::pushes::{Kind, Seat, Subscriptions};
+use crate::replication::Place;
 use crate::shared::Shared;
 
 /// The answer to a password that was not tried waits so long.
@@ -42,6 +43,8 @@ pub(crate) struct Client {
     /// Where it is reached.
     pub(crate) seat: Seat,
     pub(crate) subscriptions: Subscriptions,
+    /// Its connection is to be a follower's.
+    pub(crate) follower: Option<Place>,
     /// By which it is told of commits.
     pub(crate) feed: Option<Arc<Feed>>,
     /// The command that waits for something to take.
@@ -54,6 +57,11 @@ pub(crate) struct Client {
     /// The name and version of its library, as it says.
     pub(crate) library: [Vec<u8>; 2],
     pub(crate) replies: Replies,
+}
+
+/// Whether a user may be told all that is written, by a command.
+fn may_have(user: &User, name: &str) -> bool {
+    user.may_see_all() && find(name.as_bytes()).is_some_and(|found| user.denied(found, &[]).is_none())
 }
 
 impl Client {
@@ -97,6 +105,7 @@ impl Client {
             work: None,
             seat,
             subscriptions: Subscriptions::default(),
+            follower: None,
             feed: None,
             blocked: None,
             known,
@@ -198,17 +207,18 @@ impl Client {
     }
 
     fn may_listen(&self, user: &User) -> bool {
-        let may_follow = || {
-            let command = find(b"FB.CHANGES");
-            user.may_see_all() && command.is_some_and(|command| user.denied(command, &[]).is_none())
-        };
-        if self.feed.is_some() && !may_follow() {
+        if self.feed.is_some() && !may_have(user, "FB.CHANGES") {
             return false;
         }
         [Kind::Channel, Kind::Pattern, Kind::Shard].into_iter().all(|kind| {
             let may = |name: &Vec<u8>| user.may_use_channel(name, kind == Kind::Pattern);
             self.subscriptions.of(kind).iter().all(may)
         })
+    }
+
+    /// Whether its user may be told all that is written, by a command.
+    pub(crate) fn may_have(&self, name: &str) -> bool {
+        may_have(&self.user, name)
     }
 
     /// A line on it, for people.

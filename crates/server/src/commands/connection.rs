@@ -140,7 +140,9 @@ fn hello(call: &mut Call<'_, '_>) -> Answer {
         reply.bulk(field.as_bytes());
         reply.int(number);
     }
-    for (field, text) in [("mode", "standalone"), ("role", "master")] {
+    let role = if call.turn.shared.following.is_on() { "replica" } else { "master" };
+    let reply = &mut *call.reply;
+    for (field, text) in [("mode", "standalone"), ("role", role)] {
         reply.bulk(field.as_bytes());
         reply.bulk(text.as_bytes());
     }

@@ -22,6 +22,7 @@ mod lists;
 mod longest;
 mod numbers;
 mod pubsub;
+mod replication;
 mod server;
 mod sets;
 mod sketches;
@@ -53,6 +54,7 @@ const ALL: &[&[Command]] = &[
     acl::COMMANDS,
     aggregates::COMMANDS,
     engine::COMMANDS,
+    replication::COMMANDS,
     slowlog::COMMANDS,
     connection::COMMANDS,
     clients::COMMANDS,
@@ -322,6 +324,9 @@ fn checked(call: &mut Call<'_, '_>) -> Result<&'static Command, Refusal> {
         acl::checked(call, command)?;
     }
     pubsub::check(call, command)?;
+    if call.turn.shared.following.is_on() && replication::is_refused(command) {
+        return Err("READONLY You can't write against a read only replica.".into());
+    }
     Ok(command)
 }
 

@@ -23,8 +23,8 @@ fn info(call: &mut Call<'_, '_>) -> Answer {
         "# Server\r\nredis_version:{REDIS_VERSION}\r\nredis_mode:standalone\r\nforebay_version:{}\r\narch_bits:64\r\n\
          process_id:{}\r\nuptime_in_seconds:{}\r\n\r\n# Clients\r\nconnected_clients:{}\r\nmaxclients:{}\r\nblocked_clients:{}\r\n\r\n\
          # Memory\r\nused_memory:{}\r\n\r\n# Persistence\r\nloading:0\r\naof_enabled:1\r\n\r\n# Stats\r\n\
-         total_connections_received:{}\r\ntotal_commands_processed:{}\r\npubsub_channels:{}\r\npubsub_patterns:{}\r\n\r\n# Replication\r\nrole:master\r\n\
-         connected_slaves:0\r\n\r\n# Cluster\r\ncluster_enabled:0\r\n\r\n# Keyspace\r\n",
+         total_connections_received:{}\r\ntotal_commands_processed:{}\r\npubsub_channels:{}\r\npubsub_patterns:{}\r\n\r\n# Replication\r\n{}\r\n\
+         # Cluster\r\ncluster_enabled:0\r\n\r\n# Keyspace\r\n",
         env!("CARGO_PKG_VERSION"),
         std::process::id(),
         shared.uptime_seconds(),
@@ -36,6 +36,7 @@ fn info(call: &mut Call<'_, '_>) -> Answer {
         shared.commands.load(Relaxed),
         shared.hub.count_of(Kind::Channel),
         shared.hub.count_of(Kind::Pattern),
+        super::replication::info(shared),
     );
     call.reply.verbatim(&text);
     Ok(())

@@ -1,6 +1,7 @@
 //! Several commands as one: nobody comes between, and all that they write is in one batch.
 
 use std::collections::HashMap;
+use std::sync::atomic::Ordering;
 
 use super::{Answer, Call, Command, Use, find};
 use crate::shared::Shared;
@@ -102,6 +103,7 @@ impl Queue {
 
     /// Watches nothing any more, of a connection that has gone.
     pub(crate) fn leave(&mut self, shared: &Shared) {
+        shared.watched.fetch_sub(self.watched.len(), Ordering::SeqCst);
         for ((database, key), _) in self.watched.drain() {
             shared.lock(Shared::stripe_of(&key)).unwatch(database, &key);
         }
@@ -125,6 +127,7 @@ fn close(call: &mut Call<'_, '_>) -> Queue {
             stripe.unwatch(*database, key);
         }
     }
+    call.turn.shared.watched.fetch_sub(queue.watched.len(), Ordering::SeqCst);
     queue
 }
 
@@ -191,6 +194,7 @@ fn watch(call: &mut Call<'_, '_>) -> Answer {
         let is_there = call.turn.get(database, key)?.is_some();
         let Some(stripe) = call.turn.stripe(key) else { continue };
         let writes = stripe.watch(database, key);
+        call.turn.shared.watched.fetch_add(1, Ordering::SeqCst);
         call.client.queue.watched_bytes += bytes;
         call.client.queue.watched.insert(watched, Watched { writes, is_there });
     }

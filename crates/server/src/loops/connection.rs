@@ -117,9 +117,23 @@ impl Connection {
         }
     }
 
+    /// Whether no loop is to have it any more: it is a follower's.
+    pub(super) fn is_given(&self) -> bool {
+        let is_late = self.is_over || self.gate.is_some() || self.held_until.is_some();
+        self.client.follower.is_some() && !is_late
+    }
+
+    /// What it was answered, and has not taken.
+    pub(super) fn take_unsent(&mut self) -> Vec<u8> {
+        let unsent = self.reply.bytes.split_off(self.sent);
+        (self.sent, self.reply.bytes) = (0, Vec::new());
+        unsent
+    }
+
     /// Whether it is to be asked nothing before something else has happened.
     pub(super) fn waits(&self) -> bool {
         self.job.is_some()
+            || self.client.follower.is_some()
             || self.client.blocked.is_some()
             || self.gate.is_some()
             || self.held_until.is_some()

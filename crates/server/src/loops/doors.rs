@@ -12,6 +12,7 @@ use super::socket::Socket;
 use super::stream::Stream;
 use super::{FIRST, Loop, WAKER};
 use crate::pushes::{Bell, Seat};
+use crate::replication::Given;
 
 /// A socket, and whether it is to be encrypted.
 type Arrived = (Socket, bool);
@@ -87,6 +88,22 @@ impl Loop {
         }
         self.doors[target].handed.lock().push((socket, is_encrypted));
         self.doors[target].wake();
+    }
+
+    /// Gives a connection to a thread that has it from here on: a follower's.
+    pub(super) fn give(&mut self, number: usize) {
+        let Some(mut connection) = self.connections[number].take() else { return };
+        self.free.push(number);
+        self.shared.buffers_bytes.fetch_sub(connection.counted_bytes, Ordering::Relaxed);
+        let _ = self.poll.registry().deregister(&mut connection.stream.socket);
+        connection.client.leave(&self.shared);
+        let unsent = connection.take_unsent();
+        let Connection { stream, mut client, .. } = connection;
+        let (socket, tls) = stream.into_parts();
+        if let Some(place) = client.follower.take() {
+            let given = Given { socket: socket.handed(), tls, unsent, client };
+            self.shared.followers.serve(&self.shared, given, place);
+        }
     }
 
     pub(super) fn take_handed(&mut self) {

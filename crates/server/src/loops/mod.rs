@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use forebay::{Database, Error, Result};
+use forebay::{Database, Error, Follower, Result};
 use mio::{Events, Interest, Poll, Token, Waker};
 
 use crate::config::Config;
@@ -76,13 +76,25 @@ impl Drop for Ends {
 impl Server {
     /// Listens. Keys of the databases that `SELECT` names are in the tables `0` to `15`.
     pub fn bind(database: Database, config: Config) -> Result<Self> {
+        Self::open(Arc::new(database), Config { source: None, ..config }, None)
+    }
+
+    /// The same of one that follows [`Config::source`], and takes no writes until it is promoted.
+    pub fn follow(follower: Follower, config: Config) -> Result<Self> {
+        if config.source.is_none() {
+            return Err(Error::invalid("a server that follows needs a source"));
+        }
+        Self::open(follower.share(), config, Some(follower))
+    }
+
+    fn open(database: Arc<Database>, config: Config, follower: Option<Follower>) -> Result<Self> {
         let listen = config.listen;
         let told = |error: io::Error| Error::invalid(format!("cannot listen at {listen}: {error}"));
         let config = Config { connections_max: config.connections_max.min(connections_max()), ..config };
         let polls =
             (0..config.loops.max(1)).map(|_| Poll::new()).collect::<io::Result<Vec<_>>>().map_err(told)?;
         let doors = polls.iter().map(Door::new).collect::<io::Result<Arc<[Door]>>>().map_err(told)?;
-        let shared = Arc::new(Shared::new(database, config)?);
+        let shared = Arc::new(Shared::new(database, config, follower)?);
         let listeners = Listener::open_all(&shared.config, &shared.acl)?;
         let one = |(number, poll)| Loop::new(&shared, &listeners, poll, Arc::clone(&doors), number);
         let loops = polls.into_iter().enumerate().map(one).collect::<io::Result<_>>().map_err(told)?;
@@ -129,6 +141,7 @@ impl Server {
         let watched =
             port.map(|port| thread::Builder::new().name("forebay-metrics".into()).spawn(move || port.run()));
         let feeds = crate::feeds::spawn(&shared);
+        let following = crate::replication::spawn(&shared);
         let sweeper = crate::sweep::spawn(&shared);
         let threads: Vec<_> = loops
             .into_iter()
@@ -159,6 +172,11 @@ impl Server {
         // Without it nobody can look, and the server goes on.
         watched.into_iter().flatten().for_each(|watched| drop(watched.join()));
         drop(listeners);
+        shared.followers.end();
+        ended = ended.and(following.and_then(|following| match following.map(thread::JoinHandle::join) {
+            Some(Err(_)) => Err(io::Error::other("the thread that follows has panicked")),
+            _ => Ok(()),
+        }));
         shared.feeds.wake();
         ended = ended.and(feeds.and_then(|feeds| {
             feeds.join().map_err(|_| io::Error::other("the thread of the feeds has panicked"))
@@ -340,28 +358,6 @@ impl Loop {
                 connection.say_goodbye(&mut self.chunk);
             }
             self.free.push(number);
-        }
-    }
-
-    /// Closes those that are silent for too long, or whose users are gone, and listens again. Looks at all of them, so once a second.
-    fn look_around(&mut self) {
-        let now = self.shared.uptime_seconds();
-        if std::mem::replace(&mut self.looked_at, now) == now {
-            return;
-        }
-        if std::mem::take(&mut self.is_deaf) {
-            (0..self.listeners.len()).for_each(|listener| self.accept(listener));
-        }
-        let most = self.shared.config.silence_seconds_max;
-        for number in 0..self.connections.len() {
-            let Some(connection) = &mut self.connections[number] else { continue };
-            if connection.held_until.is_some_and(|until| until <= now) {
-                connection.held_until = None;
-                self.ready.push(number);
-            }
-            if connection.is_silent(now, most) || !connection.client.is_still_there(&self.shared) {
-                self.close(number);
-            }
         }
     }
 }

@@ -179,6 +179,9 @@ impl Loop {
     /// Sends a connection its replies, and closes it if that was all.
     fn reply_to(&mut self, number: usize) {
         let Some(connection) = &mut self.connections[number] else { return };
+        if connection.is_given() && !self.is_ending {
+            return self.give(number);
+        }
         if connection.is_over {
             // Others wait behind it.
             connection.client.stop_waiting(&self.shared);
@@ -345,6 +348,7 @@ fn run(connection: &mut Connection, turn: &mut Turn<'_>, sampler: &mut Sampler) 
         // Who is let in has asked for locks of nothing, and who is not any more is to ask one thing at a time.
         let is_other = client.is_known != was_known;
         let waits = client.work.is_some() || client.blocked.is_some() || client.held_seconds > 0;
+        let waits = waits || client.follower.is_some();
         if done.is_none() || is_other || waits {
             return at + 1;
         }

@@ -67,6 +67,28 @@ impl Loop {
         }
     }
 
+    /// Closes those that are silent for too long, or whose users are gone, and listens again. Looks at all of them, so once a second.
+    pub(super) fn look_around(&mut self) {
+        let now = self.shared.uptime_seconds();
+        if std::mem::replace(&mut self.looked_at, now) == now {
+            return;
+        }
+        if std::mem::take(&mut self.is_deaf) {
+            (0..self.listeners.len()).for_each(|listener| self.accept(listener));
+        }
+        let most = self.shared.config.silence_seconds_max;
+        for number in 0..self.connections.len() {
+            let Some(connection) = &mut self.connections[number] else { continue };
+            if connection.held_until.is_some_and(|until| until <= now) {
+                connection.held_until = None;
+                self.ready.push(number);
+            }
+            if connection.is_silent(now, most) || !connection.client.is_still_there(&self.shared) {
+                self.close(number);
+            }
+        }
+    }
+
     /// Notes until when a connection waits.
     pub(super) fn note_deadline(&mut self, number: usize) {
         let Some(connection) = &mut self.connections[number] else { return };

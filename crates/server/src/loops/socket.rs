@@ -9,6 +9,8 @@ use mio::net::{TcpStream, UnixStream};
 use mio::{Interest, Registry, Token};
 use socket2::{SockRef, TcpKeepalive};
 
+use crate::replication::Handed;
+
 /// See the module.
 pub(super) enum Socket {
     Net(TcpStream),
@@ -60,6 +62,14 @@ impl Socket {
     pub(super) fn send_at_once(&self) {
         if let Self::Net(socket) = self {
             let _ = socket.set_nodelay(true);
+        }
+    }
+
+    /// The same outside of a loop.
+    pub(super) fn handed(self) -> Handed {
+        match self {
+            Self::Net(socket) => Handed::Net(socket.into()),
+            Self::File(socket) => Handed::File(std::os::fd::OwnedFd::from(socket).into()),
         }
     }
 

@@ -36,6 +36,11 @@ impl Stream {
         Ok(Self { socket, tls: tls.map(Box::new), handshake_bytes: 0 })
     }
 
+    /// What it is made of, for who has it from here on.
+    pub(super) fn into_parts(self) -> (Socket, Option<Box<ServerConnection>>) {
+        (self.socket, self.tls)
+    }
+
     pub(super) fn is_encrypted(&self) -> bool {
         self.tls.is_some()
     }

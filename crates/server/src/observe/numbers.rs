@@ -82,12 +82,28 @@ pub(crate) fn server(shared: &Shared, has_keys: bool, has_requests: bool) -> Sho
             "connections_accepted": shared.accepted.load(Relaxed),
             "commands": shared.commands.load(Relaxed),
             "feeds": shared.feeds.count(),
+            "followers": shared.followers.told().len(),
+            "follows": follows(shared),
             "buffers_bytes": shared.buffers_bytes.load(Relaxed),
             "buffers_bytes_max": config.buffers_bytes_max,
         }),
         slow: slow.iter().map(|slow| told(slow, has_requests)).collect(),
         hottest_keys: hottest.iter().map(hot).collect(),
     }
+}
+
+/// Whom it follows, and how far it is behind; nothing where it does not.
+fn follows(shared: &Shared) -> Value {
+    let following = &shared.following;
+    let Some(source) = following.source.as_ref().filter(|_| following.is_on()) else { return Value::Null };
+    let link = following.link();
+    json!({
+        "host": source.host,
+        "port": source.port,
+        "is_up": link.is_up,
+        "error": link.error,
+        "lag_milliseconds": following.lag_milliseconds(shared.database.unix_milliseconds()),
+    })
 }
 
 /// A slow request. What it says is not for those who give no password.
@@ -138,12 +154,31 @@ fn counters(shared: &Shared, stats: &Stats) -> Vec<Row<u64>> {
     ]
 }
 
+/// Before it was there once it is behind for as long as it runs.
+fn lag_seconds(shared: &Shared) -> f64 {
+    let lag = shared.following.lag_milliseconds(shared.database.unix_milliseconds());
+    let lag = lag.map_or(shared.uptime_seconds() as f64, |lag| lag as f64 / 1000.0);
+    if shared.following.is_on() { lag } else { 0.0 }
+}
+
 /// What goes up and down.
 fn gauges(shared: &Shared, stats: &Stats) -> Vec<Row<f64>> {
     vec![
         ("uptime_seconds", "Seconds since the server was made", shared.uptime_seconds() as f64),
         ("connections", "Connections", shared.connections.load(Relaxed) as f64),
         ("feeds", "Connections that follow the changes", shared.feeds.count() as f64),
+        ("followers", "Servers that follow this one", shared.followers.told().len() as f64),
+        ("follows", "Whether it follows another server", f64::from(u8::from(shared.following.is_on()))),
+        (
+            "follow_link_up",
+            "Whether it is told what that commits",
+            f64::from(u8::from(shared.following.link().is_up)),
+        ),
+        (
+            "follow_lag_seconds",
+            "How long ago that had nothing that is not here; 0 where it follows none",
+            lag_seconds(shared),
+        ),
         ("buffers_bytes", "Requests and replies in memory", shared.buffers_bytes.load(Relaxed) as f64),
         ("write_amplification", "Bytes written for each byte accepted", stats.write_amplification),
         ("space_amplification", "Bytes on disk for each byte of records", stats.space_amplification),

@@ -9,7 +9,7 @@ mod entries;
 mod plan;
 
 use forebay::{Batch, Durability, Error, Result};
-use forebay_env::sync::MutexGuard;
+use forebay_env::sync::{MutexGuard, RwLockReadGuard};
 use hashbrown::hash_map::EntryRef;
 
 use crate::pushes::{Outgoing, Seat};
@@ -35,6 +35,8 @@ const TRANSACTION_WORK_BYTES_MAX: usize = 256 << 20;
 /// See the module.
 pub(crate) struct Turn<'s> {
     pub(crate) shared: &'s Shared,
+    /// Where the server follows: the follower takes no step while it is held.
+    _reading: Option<RwLockReadGuard<'s, ()>>,
     /// By their numbers: in this order all turns take them.
     locks: Vec<(usize, MutexGuard<'s, Stripe>)>,
     entries: Entries,
@@ -69,9 +71,11 @@ pub(crate) struct Turn<'s> {
 impl<'s> Turn<'s> {
     /// Locks the keys that a turn needs, and looks those up that it reads.
     pub(crate) fn begin(shared: &'s Shared, plan: &mut Plan) -> Self {
+        let reading = shared.following.reading();
         let locks = plan.stripes().map(|stripe| (stripe, shared.lock(stripe))).collect();
         let mut turn = Self {
             shared,
+            _reading: reading,
             locks,
             entries: Entries::default(),
             elements: Default::default(),

@@ -17,6 +17,7 @@ mod engine;
 mod events;
 mod failures;
 mod feeds;
+mod follow;
 mod jobs;
 mod large_containers;
 mod limits;

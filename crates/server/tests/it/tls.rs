@@ -5,14 +5,14 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use forebay_server::{Config, Server, TlsFiles};
+use forebay_server::{Config, Server, Source, SourceTls, TlsFiles};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
-use crate::client::{Running, encode};
+use crate::client::{Got, Running, encode};
 
 type Authority = CertifiedIssuer<'static, KeyPair>;
 
@@ -199,6 +199,46 @@ fn bytes_may_come_one_by_one() {
         }
     }
     assert_eq!(answer, b"+PONG\r\n+PONG\r\n");
+}
+
+/// A server follows another one by TLS, as a user, with a certificate; a source of somebody else is not believed.
+#[test]
+fn a_follower_comes_by_tls() {
+    let (ours, others) = (authority(), authority());
+    let folder = Folder::new("follower", &ours);
+    folder.write("others", &others.pem());
+    let files = || forebay::env::Env { fs: forebay::env::fs::MemoryFs::new(), ..forebay::env::Env::real() };
+    let options = || forebay::Options::default().keep_changes(64 << 20).env(files());
+    let database = forebay::Database::open("/db", options()).expect("it opens");
+    let source = Running::of(database, Config { password: Some("secret".into()), ..folder.config(true) });
+    let mut writer = client(&source, &ours, Some(&signed(&ours, 4000)));
+    writer.write_all(b"AUTH secret\r\nSET k v\r\n").expect("it is there");
+    writer.read_exact(&mut [0; 10]).expect("it is answered");
+    let follow = |ca: &str, password: &str| {
+        let certificate = Some((folder.0.join("certificate"), folder.0.join("key")));
+        let tls = Some(SourceTls { ca: folder.0.join(ca), certificate });
+        let password = Some(password.into());
+        let of = Source { host: "localhost".into(), port: source.address.port(), user: None, password, tls };
+        let listen = SocketAddr::from(([127, 0, 0, 1], 0));
+        let follower = forebay::Follower::open("/copy", options()).expect("it opens");
+        let config = Config { listen, source: Some(of), ..Config::default() };
+        Running::from_server(Server::follow(follower, config).expect("it listens"))
+    };
+    for (ca, password, told) in [
+        ("ca", "secret", "master_link_status:up"),
+        ("ca", "wrong", "WRONGPASS"),
+        ("others", "secret", "certificate"),
+    ] {
+        let running = follow(ca, password);
+        let reader = &mut running.client();
+        let has = |asked: &Got, told: &str| matches!(asked, Got::Bulk(text) if text.windows(told.len()).any(|part| part == told.as_bytes()));
+        let value = if told.ends_with("up") { Got::bulk("v") } else { Got::Null };
+        let is_so = (0..3000).any(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+            has(&reader.ask("INFO"), told) && reader.ask("GET k") == value
+        });
+        assert!(is_so, "{ca}, {password}: {told}");
+    }
 }
 
 /// Bytes that come until the end, or nothing more is to be read.

@@ -51,7 +51,7 @@ pub(crate) enum Command {
     Scan(scan::ScanArgs),
     Changes(changes::ChangesArgs),
     Follow(follow::FollowArgs),
-    Serve(serve::ServeArgs),
+    Serve(Box<serve::ServeArgs>),
     Top(top::TopArgs),
     Stats(stats::StatsArgs),
     Describe(describe::DescribeArgs),

@@ -1,9 +1,10 @@
-"""What a program does that uses redis-py, unchanged: `python redis_py.py PORT`."""
+"""What a program does that uses redis-py, unchanged: `python redis_py.py PORT FOLLOWERS_PORT`."""
 
 from __future__ import annotations
 
 import sys
 import threading
+import time
 
 import redis
 
@@ -42,8 +43,28 @@ def sketches(client: redis.Redis) -> None:
     assert client.topk().list("best") == ["b", "a"] and client.delete("distinct", "seen", "counts", "best") == 4
 
 
+def what_is_followed(client: redis.Redis, port: int, copy: int, protocol: int) -> None:
+    """A server that follows: it is read as any, and says what it is."""
+    client.mset({f"copied:{number}": number for number in range(100)})
+    client.hset("copied", mapping={"a": 1, "b": 2})
+    position = client.info("replication")["master_repl_offset"]
+    with redis.Redis(port=copy, protocol=protocol, decode_responses=True) as reader:
+        until = time.monotonic() + 60
+        while reader.info("replication")["slave_repl_offset"] < position:
+            assert time.monotonic() < until, reader.info("replication")
+            time.sleep(0.01)
+        assert reader.mget("copied:0", "copied:99") == ["0", "99"] and reader.hgetall("copied") == {"a": "1", "b": "2"}
+        told = reader.info("replication")
+        assert (told["role"], told["master_port"], told["master_link_status"]) == ("slave", port, "up")
+        assert reader.role()[0] == "slave" and client.role()[0] == "master"
+        try:
+            raise AssertionError(reader.set("copied", 1))
+        except redis.exceptions.ReadOnlyError:
+            assert client.delete("copied", *(f"copied:{number}" for number in range(100))) == 101
+
+
 def main() -> None:
-    port = int(sys.argv[1])
+    port, copy = int(sys.argv[1]), int(sys.argv[2])
     for protocol in (2, 3):
         with redis.Redis(port=port, protocol=protocol, decode_responses=True) as client:
             client.flushall()
@@ -78,6 +99,7 @@ def main() -> None:
             assert client.info()["redis_version"].startswith("7.") and client.dbsize() == 1006
             what_is_pushed(client, port, protocol)
             sketches(client)
+            what_is_followed(client, port, copy, protocol)
             assert client.acl_setuser("bob", enabled=True, passwords="+secret", keys=["app:*"], commands=["+get", "+acl|whoami"])
             assert client.acl_getuser("bob")["flags"] == ["on"] and client.acl_whoami() == "default" and "bob" in client.acl_users()
             with redis.Redis(port=port, protocol=protocol, username="bob", password="secret", decode_responses=True) as bob:

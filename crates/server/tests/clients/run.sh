@@ -5,23 +5,33 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 made=$(cd "$(dirname "$1")/.." && pwd)
 folder=$(mktemp -d)
-"$2" serve "$folder/db" --listen 127.0.0.1:0 2>"$folder/told" &
+
+# The port at which a server listens that tells so in a file.
+port_of() {
+    tries=0
+    while ! grep -q listening "$1"; do
+        tries=$((tries + 1))
+        [ $tries -lt 200 ] || { cat "$1" >&2; exit 1; }
+        sleep 0.05
+    done
+    sed -n 's/.*listening at .*:\([0-9]*\)$/\1/p' "$1"
+}
+
+"$2" serve "$folder/db" --listen 127.0.0.1:0 --keep-changes 1G 2>"$folder/told" &
 server=$!
-trap 'kill $server 2>/dev/null || true; wait $server || true; rm -rf "$folder"' EXIT
-tries=0
-while ! grep -q listening "$folder/told"; do
-    tries=$((tries + 1))
-    [ $tries -lt 200 ] || { cat "$folder/told" >&2; exit 1; }
-    sleep 0.05
-done
-port=$(sed -n 's/.*:\([0-9]*\)$/\1/p' "$folder/told")
+follower=
+trap 'kill $server $follower 2>/dev/null || true; wait $server $follower || true; rm -rf "$folder"' EXIT
+port=$(port_of "$folder/told")
+"$2" serve "$folder/copy" --listen 127.0.0.1:0 --follow "127.0.0.1:$port" 2>"$folder/followed" &
+follower=$!
+copy=$(port_of "$folder/followed")
 
 # Whether a tool is there; says so where it is not.
 have() {
     command -v "$1" >/dev/null || { echo "skipped: $2, for want of $1" >&2; return 1; }
 }
 
-"$1" "$here/redis_py.py" "$port"
+"$1" "$here/redis_py.py" "$port" "$copy"
 if have openssl 'redis-py by TLS'; then
     "$1" "$here/tls.py" "$2"
 fi
@@ -54,6 +64,7 @@ if have redis-server 'the comparison with redis-server'; then
     "$1" "$here/differential.py" --forebay "$2" --rounds "$3" --seed "$4"
     "$1" "$here/acl_differential.py" --forebay "$2" --rounds "$3" --seed "$4"
 fi
-kill $server
+kill $server $follower
 trap 'rm -rf "$folder"' EXIT
 wait $server
+wait $follower

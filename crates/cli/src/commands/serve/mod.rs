@@ -1,20 +1,26 @@
 //! `serve`: a database for clients of Redis.
 
+mod source;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
 use forebay::Durability;
-use forebay_server::{Certificates, Config, Server, Stopper, TlsFiles, Watchers};
+use forebay_server::{Certificates, Config, Server, Stopper, Teller, TlsFiles, Watchers};
 use forebay_units::sizes;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::args::parse::parse_durability;
 use crate::args::{Common, Writing};
+use crate::commands::follow::open_follower;
 use crate::database::{Access, open};
 use crate::failure::Failure;
+use crate::screen;
+use source::SourceArgs;
 
 /// Answer clients of Redis, of a database that may be far larger than memory
 ///
@@ -24,6 +30,7 @@ use crate::failure::Failure;
 #[command(after_help = "Examples:\n  forebay serve app.db\n  \
     forebay serve app.db --listen 0.0.0.0:6379 --password-file secret.txt --memory 2G\n  \
     forebay serve app.db --tls-listen 0.0.0.0:6380 --tls-cert cert.pem --tls-key key.pem --tls-client-ca ca.pem\n  \
+    forebay serve copy.db --listen 127.0.0.1:6380 --follow 10.0.0.7:6379 --follow-password-file secret.txt\n  \
     redis-cli -p 6379 set greeting hello")]
 pub(crate) struct ServeArgs {
     /// The directory of the database; made where it is missing
@@ -39,6 +46,8 @@ pub(crate) struct ServeArgs {
     unix_mode: u32,
     #[command(flatten)]
     tls: TlsArgs,
+    #[command(flatten)]
+    source: SourceArgs,
     /// The file whose first line is the password of the user `default`, whom AUTH asks for it
     #[arg(long, value_name = "FILE")]
     password_file: Option<PathBuf>,
@@ -124,8 +133,16 @@ impl TlsArgs {
 pub(crate) fn run(args: &ServeArgs, common: &Common) -> Result<(), Failure> {
     crate::kernel::give_back_long_blocks();
     let password = args.password_file.as_ref().map(|path| password(path)).transpose()?;
-    let database = open(&args.db, common, Access::Create)?;
+    let source = args.source.source()?;
+    let is_quiet = common.is_quiet();
+    let teller = Teller(Arc::new(move |text: &str| {
+        if !is_quiet {
+            tell!("forebay: {}", screen::message(text));
+        }
+    }));
     let config = Config {
+        source: source.clone(),
+        teller: Some(teller),
         listen: args.listen,
         tls_listen: args.tls.tls_listen,
         tls: args.tls.files(),
@@ -147,7 +164,11 @@ pub(crate) fn run(args: &ServeArgs, common: &Common) -> Result<(), Failure> {
         apart_bytes_min: Config::default().apart_bytes_min.filter(|_| common.key_file.is_none()),
         ..Config::default()
     };
-    let server = Server::bind(database, config).map_err(|error| Failure::Usage(error.to_string()))?;
+    let server = match source {
+        Some(_) => Server::follow(open_follower(&args.db, common)?, config),
+        None => Server::bind(open(&args.db, common, Access::Create)?, config),
+    };
+    let server = server.map_err(|error| Failure::Usage(error.to_string()))?;
     heed_signals(server.stopper(), server.certificates())?;
     if !common.is_quiet() {
         tell!("forebay: listening at {}", server.address());

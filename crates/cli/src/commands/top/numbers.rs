@@ -20,6 +20,18 @@ pub(super) struct Server {
     pub(super) connections: u64,
     commands: u64,
     pub(super) buffers_bytes: u64,
+    #[serde(default)]
+    pub(super) followers: u64,
+    pub(super) follows: Option<Follows>,
+}
+
+/// Whom it follows.
+#[derive(Debug, Deserialize)]
+pub(super) struct Follows {
+    pub(super) host: String,
+    pub(super) port: u16,
+    pub(super) is_up: bool,
+    pub(super) lag_milliseconds: Option<u64>,
 }
 
 #[derive(Debug, Deserialize)]

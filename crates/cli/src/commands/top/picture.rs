@@ -3,7 +3,7 @@
 use forebay::TableStats;
 use forebay_units::sizes::human;
 
-use super::numbers::{Numbers, Rates};
+use super::numbers::{Numbers, Rates, Server};
 use crate::screen::message;
 
 /// Of a line where no terminal says how wide it is.
@@ -133,6 +133,20 @@ pub(super) fn lines(now: &Numbers, rates: &Rates, address: &str) -> Vec<Line> {
     lines
 }
 
+/// Whom it follows, and how many follow it.
+fn replication(server: &Server) -> String {
+    let follows = server.follows.as_ref().map_or_else(String::new, |source| {
+        let behind = source.lag_milliseconds.map(|lag| format!("{} s behind", digits(lag as f64 / 1000.0)));
+        let behind = behind.unwrap_or_else(|| "not there yet".into());
+        let link = if source.is_up { "" } else { ", cut off" };
+        format!(", follows {}:{}{link}, {behind}", message(&source.host), source.port)
+    });
+    match server.followers {
+        0 => follows,
+        followers => format!("{follows}, {followers} followers"),
+    }
+}
+
 fn tops(now: &Numbers, rates: &Rates, address: &str) -> Vec<Line> {
     let (data, server) = (&now.database, &now.server);
     let about = format!(
@@ -142,6 +156,7 @@ fn tops(now: &Numbers, rates: &Rates, address: &str) -> Vec<Line> {
         server.connections,
         human(server.buffers_bytes)
     );
+    let about = format!("{about}{}", replication(server));
     let stalled = format!("{} %", digits(rates.stalled * 100.0));
     let (commit, get) = (&data.commit_latency_us, &data.get_latency_us);
     vec![

@@ -6,9 +6,9 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::args::Common;
 use crate::commands::{
-    aggregate, alter, backup, backups, bench, changes, checkpoint, compact, completions, delete, describe,
-    destroy, dump, follow, get, layout, load, man, merge, put, rescue, restore, rollback, savepoint,
-    savepoints, scan, serve, simulate, stats, top, verify,
+    advise, aggregate, alter, backup, backups, bench, changes, checkpoint, compact, completions, delete,
+    describe, destroy, dump, follow, get, layout, load, man, merge, put, rescue, restore, rollback,
+    savepoint, savepoints, scan, serve, simulate, stats, top, verify,
 };
 use crate::failure::Failure;
 
@@ -21,6 +21,7 @@ Examples:
   forebay stats users.db
   forebay aggregate --by word --top 10 book.txt
   forebay simulate --record 16 --records 1e12 --memory 8G
+  forebay advise --record 100 --records 50M --writes 20K --gets 2K --memory 1G
 
 Exit codes: 0 success, 1 the work failed, 2 bad usage (call it otherwise), 128 and its number for a signal.";
 
@@ -72,6 +73,7 @@ pub(crate) enum Command {
     Aggregate(Box<aggregate::AggregateArgs>),
     Bench(Box<bench::BenchArgs>),
     Simulate(simulate::SimulateArgs),
+    Advise(Box<advise::AdviseArgs>),
     Completions(completions::CompletionsArgs),
     Man(man::ManArgs),
 }
@@ -108,6 +110,7 @@ pub(crate) fn run(line: &Cli) -> Result<(), Failure> {
         Command::Destroy(args) => destroy::run(args, &args.writing.of(common)),
         Command::Aggregate(args) => aggregate::run(args, &args.reading.of(common)),
         Command::Bench(args) => bench::run(args, &args.reading.of(common)),
+        Command::Advise(args) => advise::run(args, &args.reading.of(common)),
         Command::Simulate(args) => simulate::run(args, &args.reading.of(common)),
         Command::Completions(args) => completions::run(args, Cli::command()),
         Command::Man(args) => man::run(args, Cli::command()),

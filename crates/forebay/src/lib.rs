@@ -33,6 +33,7 @@
 
 #![warn(missing_docs)]
 
+pub mod advise;
 mod api;
 mod background;
 mod changes;

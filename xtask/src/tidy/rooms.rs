@@ -65,6 +65,7 @@ const ENGINE: House = House {
             ],
         ),
         ("simulate", &["api"]),
+        ("advise", &["api", "simulate"]),
     ],
     for_all: &["options", "lib", "examples"],
 };

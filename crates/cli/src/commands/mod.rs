@@ -1,5 +1,6 @@
 //! One file, or one folder, a command.
 
+pub(crate) mod advise;
 pub(crate) mod aggregate;
 pub(crate) mod alter;
 pub(crate) mod backup;

@@ -5,6 +5,7 @@
     reason = "a test makes and damages files from outside, kills processes, and fails where it stands"
 )]
 
+mod advise;
 mod aggregate;
 mod backups;
 mod bench;

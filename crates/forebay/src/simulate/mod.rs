@@ -100,9 +100,13 @@ impl Load {
     }
 
     fn batch(&self) -> Payload {
+        self.batch_within(BATCH_BYTES)
+    }
+
+    fn batch_within(&self, bytes_max: usize) -> Payload {
         let (key, value) = (vec![0; self.key_bytes as usize], vec![0; self.value_bytes as usize]);
         let mut batch = Payload::default();
-        while batch.records() < BATCH_RECORDS && batch.bytes().len() < BATCH_BYTES {
+        while batch.records() < BATCH_RECORDS && batch.bytes().len() < bytes_max {
             batch.push(1, Order::Lexical, &Record::put(&key, &value));
         }
         batch
@@ -113,6 +117,17 @@ impl Simulation {
     /// Of a database under these options with one table. [`TableOptions::new`] over
     /// [`Options::buffer_bytes`] gives a table's usual options.
     pub fn new(options: Options, table: TableOptions, load: Load, rates: Rates) -> Result<Self> {
+        Self::by_batches(options, table, load, rates, BATCH_BYTES)
+    }
+
+    /// Of batches that are no longer than this.
+    pub(crate) fn by_batches(
+        options: Options,
+        table: TableOptions,
+        load: Load,
+        rates: Rates,
+        batch_bytes_max: usize,
+    ) -> Result<Self> {
         options.validate()?;
         table.validate()?;
         rates.validate()?;
@@ -124,7 +139,7 @@ impl Simulation {
         }
         let buffers = options.division().buffers(table.layout.keeps_in_memory());
         let options = options.write_buffer(buffers.bytes).write_buffers(buffers.count);
-        let batch = load.batch();
+        let batch = load.batch_within(batch_bytes_max);
         let batch_records = u64::from(batch.records());
         let (batches, batch_bytes) = batches_of(buffers.bytes, &batch);
         let buffer = Filling { records: batches * batch_records, batch_records, batch_bytes };
@@ -146,7 +161,20 @@ impl Simulation {
     /// Loads it all, and tells how things stand at the end and at `points` sizes in all on the way there, each
     /// twice the one before. `progress` is told the records so far.
     pub fn run(&self, points: u32, progress: &mut dyn FnMut(u64)) -> Result<Forecast> {
-        let Load { key_bytes, value_bytes, records, keys } = self.load;
+        let records = self.load.records;
+        let sizes = (0..points.clamp(1, u64::BITS)).rev().map(|point| records >> point);
+        let mut growth = self.points(sizes.filter(|&until| until > 0), progress)?;
+        let end = growth.pop().unwrap_or_default();
+        Ok(Forecast::new(&self.options, &self.table, &self.load, &self.rates, end, growth))
+    }
+
+    /// How things stand at each of these sizes, which ascend.
+    pub(crate) fn points(
+        &self,
+        sizes: impl Iterator<Item = u64>,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<Vec<Point>> {
+        let Load { key_bytes, value_bytes, keys, .. } = self.load;
         let lists = ListModel {
             options: ListOptions {
                 order: self.table.layout.order(0),
@@ -164,19 +192,17 @@ impl Simulation {
         let room = ResidentBudget::of(bytes, RESIDENT_BUFFERS_MAX);
         let mut tree = forebay_layouts::simulated(&self.table, lists, keys, room)?;
         let mut state = Progress::default();
-        let mut growth = Vec::new();
-        let sizes = (0..points.clamp(1, u64::BITS)).rev().map(|point| records >> point);
-        for until in sizes.filter(|&until| until > 0) {
+        let mut points = Vec::new();
+        for until in sizes {
             // A full buffer is sealed when the next batch does not fit.
             while state.records + self.buffer.records < until {
                 state.bursts.push(tree.flush(self.buffer.records)?);
                 state.records += self.buffer.records;
                 progress(state.records);
             }
-            growth.push(self.point(&*tree, &state, until));
+            points.push(self.point(&*tree, &state, until));
         }
-        let end = growth.pop().unwrap_or_default();
-        Ok(Forecast::new(&self.options, &self.table, &self.load, &self.rates, end, growth))
+        Ok(points)
     }
 }
 

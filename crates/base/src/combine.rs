@@ -164,6 +164,11 @@ impl Fold {
         self.value
     }
 
+    /// Whether nothing was added.
+    pub fn is_empty(&self) -> bool {
+        self.kind.is_none()
+    }
+
     /// Forgets the last key.
     pub fn clear(&mut self) {
         self.kind = None;

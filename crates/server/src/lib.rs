@@ -39,6 +39,7 @@ mod pushes;
 mod replication;
 mod resp;
 mod shared;
+mod stripe;
 mod sweep;
 mod syncs;
 mod tls;

@@ -98,6 +98,8 @@ impl Tables {
         snapshot: Option<&Snapshot>,
     ) -> Result<Vec<Option<Vec<u8>>>> {
         match (self.plain(table), self.states(table), snapshot) {
+            // Half of the time a few bytes at a time, which comes to the same.
+            (Some(table), _, None) if keys.len().is_multiple_of(2) => multi_get_by_parts(table, keys),
             (Some(table), _, None) => table.multi_get(keys),
             (Some(table), _, Some(snapshot)) => snapshot.multi_get(table, keys),
             (_, Some(table), None) => table.multi_get(keys),
@@ -288,4 +290,21 @@ impl Tables {
     pub fn aggregator(&self, table: usize) -> &Aggregator<Tripping<Multiset>> {
         self.states(table).expect("only tables of states have metadata")
     }
+}
+
+/// The values of several keys, looked up again and again until each has been answered.
+fn multi_get_by_parts(table: &Table, keys: &[Vec<u8>]) -> Result<Vec<Option<Vec<u8>>>> {
+    const BYTES_MAX: usize = 40;
+    let (mut values, mut left) = (vec![None; keys.len()], (0..keys.len()).collect::<Vec<_>>());
+    while !left.is_empty() {
+        let some: Vec<&Vec<u8>> = left.iter().map(|&number| &keys[number]).collect();
+        let found = table.multi_get_with_expiry_within(&some, BYTES_MAX)?;
+        assert!(!found.is_empty(), "a bounded lookup answers one key at least");
+        let answered: Vec<usize> = found.iter().map(|(number, _)| left[*number]).collect();
+        for (number, value) in found {
+            values[left[number]] = value.map(|(value, _)| value);
+        }
+        left.retain(|number| !answered.contains(number));
+    }
+    Ok(values)
 }

@@ -1,5 +1,6 @@
 //! What a user knows of a table, and what it may cost.
 
+use forebay_base::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use forebay_base::{Error, Result};
 use serde::Serialize;
 
@@ -151,6 +152,11 @@ impl Workload {
             if share > 1.0 {
                 return Err(Error::invalid(format!("{name} is {share}: give a share from 0 to 1")));
             }
+        }
+        if self.key_bytes > KEY_BYTES_MAX as u64 || self.value_bytes > VALUE_BYTES_MAX as u64 {
+            return Err(Error::invalid(format!(
+                "a key has at most {KEY_BYTES_MAX} bytes and a value {VALUE_BYTES_MAX}"
+            )));
         }
         if self.writes_per_second + self.gets_per_second + self.ranges_per_second <= 0.0 {
             return Err(Error::invalid("nothing is written or read: say how many writes, gets or ranges"));

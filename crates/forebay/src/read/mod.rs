@@ -109,11 +109,17 @@ fn find(context: &Context, view: &View, table: &TableState, key: &[u8], fold: &m
     } else {
         context.metrics.gets_from_buffer.add(1);
     }
-    if let Some(pointer) = fold.pointer() {
-        let value = table.version.values().read(key, pointer)?;
-        fold.fetched(value);
+    let ttl = Ttl::of(context, view, table);
+    match fold.pointer() {
+        // What is over is gone, whatever stands there.
+        Some(pointer) if ttl.is_expired(pointer) => fold.clear(),
+        Some(pointer) => {
+            let value = table.version.values().read(key, pointer)?;
+            fold.fetched(value);
+        }
+        None => {}
     }
-    answered(Ok(Ttl::of(context, view, table)))
+    answered(Ok(ttl))
 }
 
 /// Notes what a transaction looks up.

@@ -119,9 +119,12 @@ fn find_within<K: AsRef<[u8]>>(
     let wasted_nanoseconds = table.version.find(&lookups, &mut folding)?;
     table.wasted_nanoseconds.fetch_add(wasted_nanoseconds, Ordering::Relaxed);
     let Folding { folds, bytes, mut left_out, .. } = folding;
-    left_out.iter().for_each(|number| folds[*number].clear());
+    let ttl = Ttl::of(context, view, table);
+    // What is over is gone, whatever stands there.
+    let is_over = |fold: &&mut Fold| fold.pointer().is_some_and(|pointer| ttl.is_expired(pointer));
+    folds.iter_mut().filter(is_over).for_each(Fold::clear);
     fetch(table, keys, folds, bytes, bytes_max, &mut left_out)?;
-    answered(Ok((Ttl::of(context, view, table), left_out)))
+    answered(Ok((ttl, left_out)))
 }
 
 /// Folds what is found of some keys, until that is enough.
@@ -142,9 +145,9 @@ impl Seeker for Folding<'_> {
         self.folds[self.numbers[lookup]].add(self.rule, record)
     }
 
-    /// A key that is left out is wanted no more.
+    /// A key that is left out is wanted no more; one of which something was folded is taken to its end.
     fn wants(&mut self, lookup: usize) -> bool {
-        let wants = self.bytes <= self.bytes_max;
+        let wants = self.bytes <= self.bytes_max || !self.folds[self.numbers[lookup]].is_empty();
         if !wants {
             self.left_out.insert(self.numbers[lookup]);
         }

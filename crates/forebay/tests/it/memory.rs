@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use forebay::{Batch, Codec, Database, Durability, Layout, Options};
 use forebay_env::{Env, Rng};
-use forebay_testkit::CountingHeap;
+use forebay_testkit::{CountingHeap, Suffix};
 
 /// All that counts against the limit, but for what work takes: of that some is free.
 fn held(db: &Database) -> u64 {
@@ -249,10 +249,13 @@ fn keys_that_are_looked_up_together_are_not_all_in_memory_at_once() {
     const VALUE_BYTES: usize = 1 << 20;
     let keys: Vec<[u8; 1]> = (0..40).map(|number| [number]).collect();
     let layouts = ["wb-tree", "leveling", "no-merge", "jungle"].into_iter();
-    for (layout, is_apart) in layouts.flat_map(|layout| [(layout, false), (layout, true)]) {
+    let tables = layouts.flat_map(|layout| {
+        [(layout, false, Codec::None), (layout, true, Codec::None), (layout, false, Codec::Lz4)]
+    });
+    for (layout, is_apart, codec) in tables {
         let options = Options::default().memory_limit(16 << 20).env(Env::memory(5));
         let db = Database::open("/db", options).unwrap();
-        let table = db.table("t").layout(layout.parse().unwrap()).time_to_live(Duration::MAX);
+        let table = db.table("t").layout(layout.parse().unwrap()).codec(codec).time_to_live(Duration::MAX);
         let table = if is_apart { table.values_apart(1000) } else { table }.open().unwrap();
         for key in &keys {
             table.put(key, vec![key[0]; VALUE_BYTES]).unwrap();
@@ -293,4 +296,31 @@ fn keys_whose_pages_are_cached_keep_the_bound_too() {
         assert!(found.iter().all(|(_, value)| value.is_some()));
     }
     assert_eq!(db.stats().device_reads, before, "all of it is in the cache");
+}
+
+/// Of a key that has much in several places, what is newest was more than the bound by itself, so it was left out for ever.
+#[test]
+fn bounded_lookups_take_a_key_that_they_have_begun_to_its_end() {
+    let db = Database::open("/db", Options::default().memory_limit(16 << 20).env(Env::memory(7))).unwrap();
+    for layout in ["wb-tree", "no-merge", "jungle"] {
+        let table = db.table(layout).layout(layout.parse().unwrap()).merge_rule(Suffix).open().unwrap();
+        let keys: Vec<[u8; 1]> = (0..9).map(|number| [number]).collect();
+        for round in 0..3u8 {
+            keys.iter().for_each(|key| table.merge(key, [round; 10]).unwrap());
+            if round < 2 {
+                db.flush().unwrap();
+            }
+        }
+        let mut left: Vec<[u8; 1]> = keys.clone();
+        while !left.is_empty() {
+            let found = table.multi_get_with_expiry_within(&left, 5).unwrap();
+            assert!(!found.is_empty(), "{layout}");
+            for (number, value) in &found {
+                let value = value.as_ref().map(|(value, _)| &value[..]);
+                assert_eq!(value, table.get(left[*number]).unwrap().as_deref(), "{layout}");
+            }
+            let answered: Vec<[u8; 1]> = found.iter().map(|(number, _)| left[*number]).collect();
+            left.retain(|key| !answered.contains(key));
+        }
+    }
 }

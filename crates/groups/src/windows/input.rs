@@ -113,8 +113,8 @@ impl Windowed {
                 return Err(self.refused(
                     at,
                     &format!(
-                        "a time from before {}, where what is kept begins; say \
-                     late=\"drop\" to leave such rows out",
+                        "a time from before {}, where what is kept begins: leave \
+                     such rows out (in Python late=\"drop\" does)",
                         self.kept_from
                     ),
                 ));

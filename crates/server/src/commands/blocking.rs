@@ -18,7 +18,8 @@ use super::{
     lists, run_command, sorted_sets,
 };
 use crate::resp::Reply;
-use crate::shared::{Shared, Waiter};
+use crate::shared::Shared;
+use crate::stripe::Waiter;
 use crate::value::Type;
 
 pub(super) const COMMANDS: &[Command] = &[

@@ -57,6 +57,8 @@ pub(crate) struct Client {
     /// The name and version of its library, as it says.
     pub(crate) library: [Vec<u8>; 2],
     pub(crate) replies: Replies,
+    /// The request that it asked last has no reply, also if that comes later.
+    pub(crate) is_hushed: bool,
 }
 
 /// Whether a user may be told all that is written, by a command.
@@ -113,6 +115,7 @@ impl Client {
             at,
             library: Default::default(),
             replies: Replies::All,
+            is_hushed: false,
         }
     }
 

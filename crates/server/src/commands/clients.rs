@@ -73,6 +73,7 @@ fn client(call: &mut Call<'_, '_>) -> Answer {
             call.client.replies = match mode {
                 mode if is(mode, "ON") => Replies::All,
                 mode if is(mode, "OFF") => Replies::None,
+                mode if is(mode, "SKIP") && call.client.replies == Replies::None => Replies::None,
                 mode if is(mode, "SKIP") => Replies::NotNext,
                 _ => return Err(SYNTAX.into()),
             };

@@ -19,7 +19,7 @@ pub(super) const COMMANDS: &[Command] = &[
 ];
 
 /// Whether a command needs no password.
-pub(super) fn is_open(name: &str) -> bool {
+pub(crate) fn is_open(name: &str) -> bool {
     ["AUTH", "HELLO", "QUIT", "RESET"].contains(&name)
 }
 

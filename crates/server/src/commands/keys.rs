@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
 
-use forebay::Table;
+use forebay::{ReadOptions, Table};
 
 use super::{Answer, Call, Command, Refusal, SYNTAX, Use, integer, is, strings};
 use crate::glob;
@@ -124,7 +124,7 @@ const KEYS_BETWEEN_LOOKS: u64 = 1024;
 /// How many keys there are, for a transaction.
 pub(super) fn count_in_transaction(table: &Table) -> Result<u64, Refusal> {
     let mut count = 0;
-    table.see_from(0, |_, _| {
+    table.with(keys_only()).see_from(0, |_, _| {
         count += 1;
         if count > KEYS_OF_TRANSACTION_MAX { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
@@ -135,6 +135,11 @@ fn too_many() -> Refusal {
     format!("ERR a transaction looks at {KEYS_OF_TRANSACTION_MAX} keys at most; ask outside of one").into()
 }
 
+/// Where nobody looks at values, none that stands apart is read.
+fn keys_only() -> ReadOptions {
+    ReadOptions::default().keys_only(true)
+}
+
 /// The names that a pattern fits. `look` is asked now and then, with what the names take.
 fn names(
     table: &Table,
@@ -143,7 +148,7 @@ fn names(
     mut look: impl FnMut(u64, usize) -> Answer,
 ) -> Result<(Reply, usize), Refusal> {
     let (mut names, mut count, mut seen, mut looked) = (Reply::default(), 0, 0, Ok(()));
-    table.see_from(0, |key, _| {
+    table.with(keys_only()).see_from(0, |key, _| {
         if glob::matches(pattern, key) {
             names.bulk(key);
             count += 1;
@@ -223,7 +228,8 @@ fn scan(call: &mut Call<'_, '_>) -> Answer {
             })
     };
     let (mut names, mut found, mut left) = (Reply::default(), 0, count.min(COUNT_MAX));
-    let next = table_of(call)?.see_from(cursor, |key, stored| {
+    let reading = if of_type.is_some() { ReadOptions::default() } else { keys_only() };
+    let next = table_of(call)?.with(reading).see_from(cursor, |key, stored| {
         if is_asked(key, stored) {
             names.bulk(key);
             found += 1;
@@ -247,7 +253,7 @@ fn random_key(call: &mut Call<'_, '_>) -> Answer {
     let mut found = None;
     for from in [rapidhash::v3::rapidhash_v3(&place), 0] {
         if found.is_none() {
-            table.see_from(from, |key, _| {
+            table.with(keys_only()).see_from(from, |key, _| {
                 found.get_or_insert_with(|| key.to_vec());
                 ControlFlow::Break(())
             })?;

@@ -45,6 +45,7 @@ pub(crate) use aggregates::Aggregates;
 pub(crate) use blocking::{Blocked, run_again, time_out};
 pub(crate) use client::Client;
 pub(crate) use clients::Replies;
+pub(crate) use connection::is_open;
 pub(crate) use engine::{commit_bytes, push_commit, push_end};
 pub(crate) use events::{Events, tell_expired};
 pub(crate) use transactions::Queue;
@@ -249,6 +250,14 @@ impl Command {
         matches!(self.uses, Use::Changes | Use::Writes | Use::Adds | Use::Whole | Use::ChangesNamed(_))
     }
 
+    /// Whether it may change what there is. Of what names no keys the table of categories knows.
+    pub(crate) fn changes_data(&self) -> bool {
+        match self.uses {
+            Use::Nothing => self.name == "FB.ROLLBACK" || crate::acl::is_write(self.name),
+            _ => self.writes(),
+        }
+    }
+
     /// Tells a plan what it needs.
     pub(crate) fn plan(&self, arguments: &[&[u8]], client: &Client, plan: &mut Plan) {
         match self.uses {
@@ -317,14 +326,14 @@ fn checked(call: &mut Call<'_, '_>) -> Result<&'static Command, Refusal> {
     if call.client.queue.takes(command) && ["AUTH", "HELLO"].contains(&command.name) {
         return Err("ERR Command not allowed inside a transaction".into());
     }
-    if !call.client.is_known && !connection::is_open(command.name) {
+    if !call.client.is_known && !is_open(command.name) {
         return Err("NOAUTH Authentication required.".into());
     }
-    if !connection::is_open(command.name) {
+    if !is_open(command.name) {
         acl::checked(call, command)?;
     }
     pubsub::check(call, command)?;
-    if call.turn.shared.following.is_on() && replication::is_refused(command) {
+    if call.turn.shared.following.is_on() && command.changes_data() {
         return Err("READONLY You can't write against a read only replica.".into());
     }
     Ok(command)

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use super::{Answer, Call, Command, NOT_AN_INTEGER, SYNTAX, Use, integer, is};
-use crate::acl;
 use crate::replication::FB_REPLICATE;
 use crate::shared::Shared;
 
@@ -17,14 +16,6 @@ pub(super) const COMMANDS: &[Command] = &[
 /// So long a promotion may take before who asked is told to look again.
 const PROMOTION_MAX: Duration = Duration::from_secs(30);
 const PROMOTION_LOOK: Duration = Duration::from_millis(10);
-
-/// Whether a server that follows does not do it: it would write. Of what names no keys the table of categories knows.
-pub(super) fn is_refused(command: &Command) -> bool {
-    match command.uses {
-        Use::Nothing => command.name == "FB.ROLLBACK" || acl::is_write(command.name),
-        _ => command.writes(),
-    }
-}
 
 /// What `INFO` tells.
 pub(super) fn info(shared: &Shared) -> String {

@@ -146,11 +146,18 @@ impl Connection {
         if is_woken != [false; 2] && self.client.stop_waiting(shared) {
             (self.is_woken, self.has_more) = (false, true);
             match is_woken[1] {
-                true => self.reply.error("UNBLOCKED client unblocked via CLIENT UNBLOCK"),
-                false => commands::time_out(&mut self.reply),
+                true => self.tell(|reply| reply.error("UNBLOCKED client unblocked via CLIENT UNBLOCK")),
+                false => self.tell(commands::time_out),
             }
         }
         !self.client.known.takes(Ask::End)
+    }
+
+    /// Tells it what its last request has come to, later, unless that is to have no reply.
+    pub(super) fn tell(&mut self, tell: impl FnOnce(&mut Reply)) {
+        if !self.client.is_hushed {
+            tell(&mut self.reply);
+        }
     }
 
     /// Whether the command that waits is to be done again.

@@ -3,6 +3,7 @@
 mod connection;
 mod doors;
 mod listeners;
+mod requests;
 mod round;
 mod rows;
 mod socket;
@@ -310,7 +311,8 @@ impl Loop {
             connection.is_readable |= event.is_readable() || connection.is_read_to_end;
             connection.is_writable |= event.is_writable();
             // Nobody is there to take what it waits for.
-            connection.is_over |= connection.is_read_to_end && connection.client.blocked.is_some();
+            let waits = connection.client.blocked.is_some() || connection.is_paused;
+            connection.is_over |= connection.is_read_to_end && waits;
             self.ready.push(number);
         }
     }

@@ -60,7 +60,7 @@ impl Loop {
             let Some(connection) = &mut self.connections[number] else { continue };
             (connection.deadline, connection.is_woken) = (None, false);
             if connection.client.stop_waiting(&self.shared) {
-                commands::time_out(&mut connection.reply);
+                connection.tell(commands::time_out);
                 connection.has_more = true;
                 self.ready.push(number);
             }
@@ -125,6 +125,10 @@ pub(super) fn run_again(connection: &mut Connection, turn: &mut Turn<'_>) -> usi
     let Some(blocked) = &client.blocked else { return 0 };
     let waiting = Arc::clone(&blocked.arguments);
     let arguments: Vec<&[u8]> = waiting.iter().map(Vec::as_slice).collect();
+    let before = reply.bytes.len();
     commands::run_again(&mut Call { arguments: &arguments, client, turn, reply });
+    if client.is_hushed {
+        reply.bytes.truncate(before);
+    }
     usize::from(client.blocked.is_none())
 }

@@ -205,11 +205,20 @@ impl Drop for Leaves {
     }
 }
 
+/// Ends a connection that others have, too, however it was served: who is at the other end is told at once.
+struct Ends(Option<Handed>);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        self.0.iter().for_each(Handed::end);
+    }
+}
+
 /// Tells a follower what is committed, until it goes, its user does, or the server ends.
 fn serve(shared: &Shared, given: Given, place: &Place, position: &AtomicU64) -> Result<()> {
     let Given { socket, tls, unsent, mut client } = given;
     let _held = Held::new(HELD_BYTES, &shared.buffers_bytes);
-    let ends = socket.again();
+    let _ends = Ends(socket.again().ok());
     let mut out: Box<dyn Write> = match tls {
         Some(tls) => Box::new(StreamOwned::new(*tls, socket)),
         None => Box::new(socket),
@@ -224,6 +233,5 @@ fn serve(shared: &Shared, given: Given, place: &Place, position: &AtomicU64) -> 
         }
     }
     drop(changes.finish());
-    ends.iter().for_each(Handed::end);
     Ok(())
 }

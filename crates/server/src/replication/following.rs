@@ -137,11 +137,11 @@ fn is_stopping(shared: &Shared) -> bool {
 /// Follows, for as long as the server runs and nobody promotes it.
 fn follow(shared: &Arc<Shared>, source: &Source, mut follower: Follower) {
     let following = &shared.following;
-    let (mut pause, mut told) = (PAUSE_MIN, String::new());
+    let (mut pause, mut told, mut has_moved) = (PAUSE_MIN, String::new(), true);
     let is_wanted = || !is_stopping(shared) && !following.is_to_end.load(Ordering::SeqCst);
     while is_wanted() {
         let before = follower.position();
-        let reason = match once(shared, source, &mut follower) {
+        let reason = match once(shared, source, &mut follower, has_moved) {
             Err(error) => error.to_string(),
             Ok(StreamEnd::Behind) => format!(
                 "the source is behind record {}, or has not heard yet which tables were made by then",
@@ -152,7 +152,8 @@ fn follow(shared: &Arc<Shared>, source: &Source, mut follower: Follower) {
         if !is_wanted() {
             break;
         }
-        if follower.position() != before {
+        has_moved = follower.position() != before;
+        if has_moved {
             pause = PAUSE_MIN;
         }
         if reason != told {
@@ -182,8 +183,8 @@ fn follow(shared: &Arc<Shared>, source: &Source, mut follower: Follower) {
     *following.promotion.lock() = Some(promoted.map_err(|error| error.to_string()));
 }
 
-/// Follows over one connection.
-fn once(shared: &Arc<Shared>, source: &Source, follower: &mut Follower) -> Result<StreamEnd> {
+/// Follows over one connection. Says so, unless the last one has brought nothing: who is refused asks again and again.
+fn once(shared: &Arc<Shared>, source: &Source, follower: &mut Follower, says_so: bool) -> Result<StreamEnd> {
     let stream = source.ask(follower.position())?;
     let following = &shared.following;
     let heard_at = Some(Instant::now());
@@ -194,7 +195,9 @@ fn once(shared: &Arc<Shared>, source: &Source, follower: &mut Follower) -> Resul
     }
     following.connected.fetch_add(1, Ordering::Relaxed);
     let position = follower.position();
-    shared.config.tell(&format!("follows {}:{} from record {position} on", source.host, source.port));
+    if says_so {
+        shared.config.tell(&format!("follows {}:{} from record {position} on", source.host, source.port));
+    }
     Ok(follower.apply(Incoming { stream, shared: Arc::clone(shared) })?.end)
 }
 

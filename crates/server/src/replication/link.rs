@@ -118,8 +118,15 @@ impl Source {
         let Some(tls) = &self.tls else { return Ok(Box::new(socket)) };
         let told = |error: Error| wrong(error.to_string());
         let (config, name) = (tls.config().map_err(told)?, self.name().map_err(told)?);
-        let connection =
+        let mut connection =
             ClientConnection::new(Arc::new(config), name).map_err(|error| wrong(error.to_string()))?;
+        // What comes between two reads may take longer than one waits from then on.
+        let mut socket = socket;
+        socket.set_read_timeout(Some(CONNECT_MAX))?;
+        while connection.is_handshaking() {
+            connection.complete_io(&mut socket)?;
+        }
+        socket.set_read_timeout(Some(READ_INTERVAL))?;
         Ok(Box::new(StreamOwned::new(connection, socket)))
     }
 }

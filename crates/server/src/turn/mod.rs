@@ -13,7 +13,8 @@ use forebay_env::sync::{MutexGuard, RwLockReadGuard};
 use hashbrown::hash_map::EntryRef;
 
 use crate::pushes::{Outgoing, Seat};
-use crate::shared::{DATABASES, Shared, Stripe};
+use crate::shared::{DATABASES, Shared};
+use crate::stripe::Stripe;
 use elements::Elements;
 use entries::{Entries, Entry, Key, Sought, entry_of};
 

@@ -164,8 +164,15 @@ fn a_pause_has_commands_wait_and_nothing_is_lost() {
     send(&mut client, "SET a 1");
     send(&mut client, "GET a");
     assert_eq!(watcher.ask("EXISTS a"), Got::Int(0));
+    let mut other = server.client();
+    send(&mut other, "AGG.MERGE none other");
+    assert_eq!(watcher.ask("EXISTS a"), Got::Int(0));
+    other.socket.set_nonblocking(true).expect("it can be set");
+    assert!(other.socket.peek(&mut [0]).is_err(), "what names no keys and writes waits, too");
+    other.socket.set_nonblocking(false).expect("it can be set");
     assert_eq!(watcher.ask("CLIENT UNPAUSE"), Got::ok());
     assert_eq!([client.read(), client.read()], [Got::ok(), Got::bulk("1")]);
+    assert!(matches!(other.read(), Got::Error(_)));
     assert_eq!(watcher.ask("CLIENT PAUSE 50"), Got::ok());
     assert_eq!(
         [watcher.ask("GET a"), client.ask("SET a 2")],
@@ -178,15 +185,35 @@ fn a_pause_has_commands_wait_and_nothing_is_lost() {
 #[test]
 fn who_wants_no_replies_gets_none() {
     let server = Running::new(Config::default());
-    let mut client = server.client();
-    for line in ["CLIENT REPLY OFF", "SET a 1", "DBSIZE", "NONE", "CLIENT REPLY ON"] {
+    let (mut watcher, mut client) = (server.client(), server.client());
+    let number = id(&mut client);
+    // Also to what comes later: a job's, an element's, and that there was none.
+    let lines = ["CLIENT REPLY OFF", "SET a 1", "DBSIZE", "KEYS *", "NONE", "BLPOP none 0.01", "LPUSH q 1"];
+    for line in lines.into_iter().chain(["BLPOP q 0", "BLPOP late 0", "CLIENT REPLY ON"]) {
         send(&mut client, line);
     }
+    line_of(&mut watcher, number, |line| field(line, "flags") == "b" && field(line, "cmd") == "blpop");
+    while watcher.ask("LLEN q") != Got::Int(0) {}
+    assert_eq!(watcher.ask("LPUSH late 1"), Got::Int(1));
     assert_eq!(client.read(), Got::ok());
     for line in ["CLIENT REPLY SKIP", "SET a 2", "GET a"] {
         send(&mut client, line);
     }
     assert_eq!(client.read(), Got::bulk("2"));
+    // Each SKIP is for what follows it, and behind OFF it changes nothing.
+    let lines = [
+        "CLIENT REPLY SKIP",
+        "CLIENT REPLY SKIP",
+        "GET a",
+        "CLIENT REPLY OFF",
+        "CLIENT REPLY SKIP",
+        "GET a",
+        "GET a",
+    ];
+    for line in lines.into_iter().chain(["CLIENT REPLY ON", "STRLEN a"]) {
+        send(&mut client, line);
+    }
+    assert_eq!([client.read(), client.read()], [Got::ok(), Got::Int(1)]);
 }
 
 #[test]

@@ -6,37 +6,57 @@ use forebay_base::Result;
 use forebay_env::fs::ReadRequest;
 
 use super::candidates::Candidate;
-use super::file::ListFile;
+use super::file::{Body, ListFile};
 use super::page::Page;
 use crate::cache::Caching;
 
+/// A page as it stands in its file: nobody has looked whether it is whole, or made it as long as it is in memory.
+pub(super) struct Unchecked<'a> {
+    list: &'a ListFile,
+    body: &'a Body,
+    number: usize,
+    bytes: Vec<u8>,
+}
+
+impl Unchecked<'_> {
+    /// The page, which the cache may take.
+    pub(super) fn page(self, caching: Caching) -> Result<Arc<Page>> {
+        self.list.take_page(self.body, self.number, self.bytes, caching)
+    }
+}
+
 /// The pages of these numbers, in their order, which the cache did not have: read together.
-pub(super) fn fetch(wanted: &[(&ListFile, usize)], caching: Caching) -> Result<Vec<Arc<Page>>> {
-    let fs = match wanted {
-        [] => return Ok(Vec::new()),
-        [(list, number)] => return Ok(vec![list.page(*number, caching)?]),
-        // Any file system reads files in memory, too; theirs reads one at a time.
-        [first, ..] => &wanted.iter().find(|(list, _)| !list.is_resident()).unwrap_or(first).0.store().fs,
+pub(super) fn read<'a>(wanted: &[(&'a ListFile, usize)]) -> Result<Vec<Unchecked<'a>>> {
+    // Any file system reads files in memory, too; theirs reads one at a time.
+    let Some((first, _)) = wanted.iter().find(|(list, _)| !list.is_resident()).or(wanted.first()) else {
+        return Ok(Vec::new());
     };
     let mut reads = Vec::with_capacity(wanted.len());
     for &(list, number) in wanted {
         let body = list.body()?;
         let (offset, bytes) = body.index.extent(number);
-        reads.push((list, body, number, offset, vec![0; bytes]));
+        reads.push((offset, Unchecked { list, body, number, bytes: vec![0; bytes] }));
     }
     let mut requests: Vec<_> = reads
         .iter_mut()
-        .map(|(_, body, _, offset, bytes)| ReadRequest::new(&*body.file, *offset, bytes))
+        .map(|(offset, read)| ReadRequest::new(&*read.body.file, *offset, &mut read.bytes))
         .collect();
     debug_assert_eq!(requests.len(), wanted.len());
-    fs.read_many(&mut requests);
+    first.store().fs.read_many(&mut requests);
     let outcomes: Vec<Result<usize>> = requests.into_iter().map(|request| request.outcome).collect();
-    let read = reads.into_iter().zip(outcomes);
-    read.map(|((list, body, number, offset, bytes), outcome)| {
-        list.check_read(offset, outcome?, bytes.len())?;
-        list.take_page(body, number, bytes, caching)
-    })
-    .collect()
+    let read = reads.into_iter().zip(outcomes).map(|((offset, read), outcome)| {
+        read.list.check_read(offset, outcome?, read.bytes.len())?;
+        Ok(read)
+    });
+    read.collect()
+}
+
+/// The same as pages.
+pub(super) fn fetch(wanted: &[(&ListFile, usize)], caching: Caching) -> Result<Vec<Arc<Page>>> {
+    match wanted {
+        [(list, number)] => Ok(vec![list.page(*number, caching)?]),
+        _ => read(wanted)?.into_iter().map(|read| read.page(caching)).collect(),
+    }
 }
 
 /// All pages that are read before their turn take no more than this.

@@ -17,6 +17,7 @@ mod filter;
 mod footer;
 mod index;
 mod life;
+mod looking;
 mod lookup;
 mod measure;
 mod page;

@@ -145,6 +145,8 @@ struct Answer<'a> {
     switch: Option<&'a Switch>,
 }
 
+/// More writes than this many times the memory take long to count.
+const LONG_PARTS: f64 = 200.0;
 /// What is shown besides the one advised.
 const NEAREST: usize = 3;
 
@@ -159,8 +161,16 @@ pub(crate) fn run(args: &AdviseArgs, common: &Common) -> Result<(), Failure> {
         Error::Invalid(reason) => Failure::Usage(reason),
         error => error.into(),
     };
+    let written_bytes =
+        workload.keys as f64 * (1.0 + workload.rewrites) * (workload.key_bytes + workload.value_bytes) as f64;
+    if written_bytes > LONG_PARTS * limits.memory_bytes as f64 && !common.is_quiet() {
+        tell!("forebay: all that is written is many times the memory: counting that may take minutes");
+    }
     let mut advice = advise(&workload, &limits).map_err(told)?;
+    let needs_order = workload.ordered || workload.ranges_per_second > 0.0;
     let weighed = match &running {
+        // One that cannot answer what is asked has no price to be held against.
+        Some(running) if needs_order && !running.layout.is_ordered() => None,
         Some(running) => {
             let (layout, apart) = (running.layout, running.values_apart);
             Some(switch(layout, apart, &advice[0], &workload, &limits).map_err(told)?)

@@ -330,7 +330,7 @@ impl<K> TableBuilder<K> {
     }
 
     /// Keeps values of at least this many bytes apart from their keys: each is written once, to the log, and stays
-    /// there as a *value file*; lists and trees have a pointer of 16 bytes, and merges move that. No value is kept apart by
+    /// there as a *value file*; lists and trees have a pointer of 16 bytes (24 where entries expire), and merges move that. No value is kept apart by
     /// default. It pays from some 128 bytes on: a record of 1 KiB is written little more than once, where merging it
     /// with its key writes it two to four times.
     ///

@@ -178,7 +178,7 @@ fn rollback(call: &mut Call<'_, '_>) -> Answer {
     let shared = call.turn.shared;
     let rolled_back = shared.rollback(&name);
     call.turn.forget(None);
-    call.turn.stripes().for_each(crate::shared::Stripe::all_written);
+    call.turn.stripes().for_each(crate::stripe::Stripe::all_written);
     rolled_back?;
     call.reply.ok();
     Ok(())

@@ -4,9 +4,10 @@
 //! another key is refused as a damaged one is. Where values end with an [expiry](crate::expiry), so does the pointer to
 //! one: who asks whether it is over needs no value.
 //!
-//! **Invariant:** a pointer without an expiry is [`POINTER_BYTES`] long if its value is no longer than [`POINTED_BYTES_MAX`], and stands
-//! no further behind than [`POINTED_OFFSET_MAX`]: the varints have bytes to spare. So the lists of a table with records
-//! of one length have pointers of one length, and go from hand to hand by blocks. One with an expiry is never that long.
+//! **Invariant:** a pointer without an expiry is [`POINTER_BYTES`] long if its value is no longer than
+//! [`POINTED_BYTES_MAX`], and stands no further behind than [`POINTED_OFFSET_MAX`]: the varints have bytes to spare. So
+//! the lists of a table with records of one length have pointers of one length, and go from hand to hand by blocks. One
+//! with an expiry is never that long.
 
 use crate::checksum::{append, plain};
 use crate::expiry::{self, EXPIRY_BYTES};

@@ -172,24 +172,16 @@ impl Shared {
         opened(&self.elements, number, || self.builder(&elements_of(number), ordered).open_ordered())
     }
 
-    /// A table that is made in this way, with long values apart, where it is not there. One that is may have another layout
-    /// by now, or was made by an older server.
+    /// A table that is made in this way, with long values apart, where it is not there. One that is may have another
+    /// layout by now, or was made by an older server. Where the server follows, and the source has not made it, an empty
+    /// one stands in its place.
     fn builder(&self, name: &str, make: impl FnOnce(TableBuilder) -> TableBuilder) -> TableBuilder {
-        let home = self.home_of(name);
-        let table = home.table(name);
-        if home.tables().iter().any(|(known, _)| known == name) {
-            return table;
+        if self.database.tables().iter().any(|(known, _)| known == name) {
+            return self.database.table(name);
         }
+        let table = make(self.following.blank().unwrap_or(&self.database).table(name));
         let apart_bytes_min = self.config.apart_bytes_min.into_iter();
-        apart_bytes_min.fold(make(table), |table, bytes| table.values_apart(bytes))
-    }
-
-    /// Where a table is: where the server follows, and the source has not made it, an empty one stands in its place.
-    fn home_of(&self, name: &str) -> &Database {
-        match self.following.blank() {
-            Some(blank) if !self.database.tables().iter().any(|(there, _)| there == name) => blank,
-            _ => &self.database,
-        }
+        apart_bytes_min.fold(table, |table, bytes| table.values_apart(bytes))
     }
 
     /// Looks anew for all tables: some may have come or gone. Whoever calls it has the database for itself.

@@ -126,7 +126,7 @@ impl Default for Limits {
 
 impl Workload {
     /// Whether only layouts in key order will do.
-    pub(super) fn wants_order(&self) -> bool {
+    pub fn wants_order(&self) -> bool {
         self.ordered || self.ranges_per_second > 0.0
     }
 

@@ -107,13 +107,9 @@ fn find_within<K: AsRef<[u8]>>(
             open[at] = folding.wants(at) && folding.show(at, record);
             open[at]
         });
-        let is_open = || {
-            let mut open = open.iter().copied();
-            move || open.next().unwrap_or(true)
-        };
-        let (mut of_lookup, mut of_number) = (is_open(), is_open());
-        lookups.retain(|_| of_lookup());
-        folding.numbers.retain(|_| of_number());
+        let (mut of_lookup, mut of_number) = (open.iter(), open.iter());
+        lookups.retain(|_| of_lookup.next() == Some(&true));
+        folding.numbers.retain(|_| of_number.next() == Some(&true));
     }
     context.metrics.gets_from_buffer.add((keys.len() - lookups.len()) as u64);
     let wasted_nanoseconds = table.version.find(&lookups, &mut folding)?;

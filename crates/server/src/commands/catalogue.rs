@@ -15,9 +15,9 @@ fn described(call: &mut Call<'_, '_>, command: &Command) {
     let is_open = [COUNTED, COUNTED_BEHIND_ONE, STORED].contains(&command.keys.1);
     let (first, last, step) = if is_open { (0, 0, 0) } else { command.keys };
     let mut flags = vec![match command.uses {
-        Use::Changes | Use::Writes | Use::Adds | Use::Whole | Use::ChangesNamed(_) => "write",
-        Use::Reads | Use::ReadsNamed(_) => "readonly",
+        _ if command.writes() => "write",
         Use::Nothing => "fast",
+        _ => "readonly",
     }];
     flags.extend(is_open.then_some("movablekeys"));
     let categories = acl::categories_of(command.name);

@@ -11,6 +11,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
 
+use crate::resp::encoded;
 use crate::tls::{certificates, provider, roots};
 
 /// So long the source may take to be there, and to answer.
@@ -129,16 +130,6 @@ impl Source {
         socket.set_read_timeout(Some(READ_INTERVAL))?;
         Ok(Box::new(StreamOwned::new(connection, socket)))
     }
-}
-
-fn encoded(words: &[&[u8]]) -> Vec<u8> {
-    let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
-    for word in words {
-        bytes.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
-        bytes.extend_from_slice(word);
-        bytes.extend_from_slice(b"\r\n");
-    }
-    bytes
 }
 
 /// Reads up to the end of a line, and no further.

@@ -4,4 +4,4 @@ mod reply;
 mod request;
 
 pub(crate) use reply::Reply;
-pub(crate) use request::{Limits, Requests, Spans, Wrong};
+pub(crate) use request::{Limits, Requests, Spans, Wrong, encoded};

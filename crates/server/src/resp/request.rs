@@ -203,6 +203,17 @@ fn words(bytes: &[u8], (start, end): Span) -> Spans {
     words
 }
 
+/// A request of these words, as a client sends it.
+pub(crate) fn encoded(words: &[&[u8]]) -> Vec<u8> {
+    let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
+    for word in words {
+        bytes.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
+        bytes.extend_from_slice(word);
+        bytes.extend_from_slice(b"\r\n");
+    }
+    bytes
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -212,13 +223,7 @@ mod tests {
     const LIMITS: Limits = Limits { arguments_max: 1024, argument_bytes_max: 1 << 20 };
 
     fn encode(request: &[Vec<u8>]) -> Vec<u8> {
-        let mut bytes = format!("*{}\r\n", request.len()).into_bytes();
-        for argument in request {
-            bytes.extend(format!("${}\r\n", argument.len()).into_bytes());
-            bytes.extend(argument);
-            bytes.extend(b"\r\n");
-        }
-        bytes
+        encoded(&request.iter().map(Vec::as_slice).collect::<Vec<_>>())
     }
 
     fn taken(requests: &mut Requests) -> Result<Vec<Vec<Vec<u8>>>, Wrong> {

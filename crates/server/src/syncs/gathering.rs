@@ -45,12 +45,7 @@ impl Gathering {
 
     /// Whether nobody is expected, or it would not pay to wait.
     pub(super) fn is_complete(&self) -> bool {
-        self.rests() || self.missing() == 0
-    }
-
-    /// Whether nobody is waited for, as that was for nothing.
-    pub(super) fn rests(&self) -> bool {
-        self.rest > 0
+        self.rest > 0 || self.missing() == 0
     }
 
     /// Connections that are expected.

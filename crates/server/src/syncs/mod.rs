@@ -106,16 +106,12 @@ impl Syncs {
                 thread::park();
                 continue;
             }
-            let missing = waiting.gathering.missing();
-            let (begin, _) = *wait.get_or_insert_with(|| (Instant::now(), missing));
-            let left = patience.saturating_sub(begin.elapsed());
+            let left = wait.map_or(patience, |(begin, _)| patience.saturating_sub(begin.elapsed()));
             if is_closed || left.is_zero() || waiting.gathering.is_complete() {
-                let waited_for = wait
-                    .map(|(_, missing)| missing)
-                    .filter(|&missing| missing > 0 && !waiting.gathering.rests());
-                waiting.gathering.begin(waited_for);
+                waiting.gathering.begin(wait.map(|(_, missing)| missing));
                 return Some(std::mem::take(&mut waiting.turns));
             }
+            wait.get_or_insert_with(|| (Instant::now(), waiting.gathering.missing()));
             drop(waiting);
             thread::park_timeout(left);
         }

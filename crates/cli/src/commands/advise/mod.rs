@@ -167,10 +167,9 @@ pub(crate) fn run(args: &AdviseArgs, common: &Common) -> Result<(), Failure> {
         tell!("forebay: all that is written is many times the memory: counting that may take minutes");
     }
     let mut advice = advise(&workload, &limits).map_err(told)?;
-    let needs_order = workload.ordered || workload.ranges_per_second > 0.0;
     let weighed = match &running {
         // One that cannot answer what is asked has no price to be held against.
-        Some(running) if needs_order && !running.layout.is_ordered() => None,
+        Some(running) if workload.wants_order() && !running.layout.is_ordered() => None,
         Some(running) => {
             let (layout, apart) = (running.layout, running.values_apart);
             Some(switch(layout, apart, &advice[0], &workload, &limits).map_err(told)?)

@@ -240,7 +240,8 @@ impl fmt::Display for Error {
             ),
             Self::Locked { path, process: Some(process) } => write!(
                 f,
-                "{} is held by process {process}, which has the database open; close it there first",
+                "{} is held by process {process}, which has the database open; close it there first, or ask that process, if \
+                 it is a server",
                 path.display()
             ),
             Self::Locked { path, process: None } => write!(

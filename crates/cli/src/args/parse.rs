@@ -1,5 +1,7 @@
 //! Reads the values of arguments that several commands take.
 
+use std::net::{SocketAddr, ToSocketAddrs};
+
 use forebay::{Durability, Layout, StoredRule};
 use forebay_aggregate::names::similar;
 /// Reads `--ttl`.
@@ -39,4 +41,20 @@ pub(crate) fn parse_rule(text: &str) -> Result<StoredRule, String> {
 /// Reads `--durability`.
 pub(crate) fn parse_durability(text: &str) -> Result<Durability, String> {
     text.parse::<Durability>().map_err(|error| error.to_string())
+}
+
+/// A port alone is one of this machine.
+pub(crate) fn with_host(address: &str) -> String {
+    match address.parse::<u16>() {
+        Ok(port) => format!("127.0.0.1:{port}"),
+        Err(_) => address.to_string(),
+    }
+}
+
+/// Reads where to listen: the first address of it.
+pub(crate) fn parse_listen(text: &str) -> Result<SocketAddr, String> {
+    let found = with_host(text).to_socket_addrs().ok().and_then(|mut found| found.next());
+    found.ok_or_else(|| {
+        "give a port, or an address and a port such as 127.0.0.1:6379 or localhost:6379".into()
+    })
 }

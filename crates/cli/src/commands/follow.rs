@@ -8,8 +8,9 @@ use forebay::{Applied, Error, Follower, StreamEnd, Until};
 use serde_json::{Value, json};
 
 use crate::args::moment::parse_until;
+use crate::args::parse::with_host;
 use crate::args::{Common, Reading};
-use crate::commands::stream::{bound_silence, wait, with_host};
+use crate::commands::stream::{bound_silence, wait};
 use crate::database::{Access, options, patiently};
 use crate::failure::Failure;
 use crate::input::open::open;

@@ -13,6 +13,7 @@ use clap::Args;
 use forebay::{Database, Error, requested_position};
 
 use crate::args::Common;
+use crate::args::parse::with_host;
 use crate::clock::pause;
 use crate::database::{Access, open};
 use crate::failure::Failure;
@@ -70,14 +71,6 @@ pub(crate) fn run(path: &Path, since: u64, args: &StreamArgs, common: &Common) -
     }
     stream.finish().map(drop).map_err(of_output)?;
     Ok(db.close()?)
-}
-
-/// A port alone is one of this machine.
-pub(crate) fn with_host(address: &str) -> String {
-    match address.parse::<u16>() {
-        Ok(port) => format!("127.0.0.1:{port}"),
-        Err(_) => address.to_string(),
-    }
 }
 
 /// Waits a second.

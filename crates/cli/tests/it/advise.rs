@@ -96,13 +96,10 @@ fn what_no_layout_can_do_is_said() {
     refused("advise --record 64 --records 1M", "--writes, --gets or --ranges");
     refused("advise --record 4 --records 1M --writes 1", "no key of 8");
     refused("advise --record 64 --records 1M --writes many", "number");
-    refused(
-        "advise --record 64 --records 1M --writes 1 --space 1.001",
-        "no layout keeps space_amplification_max",
-    );
-    refused("advise --record 64 --records 1M --writes 1 --disk 1M", "disk_bytes");
+    refused("advise --record 64 --records 1M --writes 1 --space 1.001", "no layout keeps --space");
+    refused("advise --record 64 --records 1M --writes 1 --disk 1M", "--disk");
     refused("advise --record 64 --records 1M --writes 1 --memory 10", "memory_limit");
-    refused("advise --record 64 --records 1M --gets 1 --absent 2", "absent_share");
+    refused("advise --record 64 --records 1M --gets 1 --absent 2", "--absent");
     refused("advise --record 64 --records 1M --writes 1 --keys often", "zipf");
     refused("advise db", "TABLE");
     assert_eq!(folder.run("advise no.db t --writes 1").code, 1);

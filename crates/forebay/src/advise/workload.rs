@@ -6,6 +6,9 @@ use serde::Serialize;
 
 use super::{Advice, Prices};
 
+/// What is counted on to add up.
+const WRITES_MAX: f64 = 1e15;
+
 /// What is asked of a table. Rates need not be a real second's: where only their proportions are known, give those.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Workload {
@@ -156,6 +159,14 @@ impl Workload {
         if self.key_bytes > KEY_BYTES_MAX as u64 || self.value_bytes > VALUE_BYTES_MAX as u64 {
             return Err(Error::invalid(format!(
                 "a key has at most {KEY_BYTES_MAX} bytes and a value {VALUE_BYTES_MAX}"
+            )));
+        }
+        let written = self.keys as f64 * (1.0 + self.rewrites);
+        if written > WRITES_MAX {
+            return Err(Error::invalid(format!(
+                "{} keys, each written {} times, are more than {WRITES_MAX:e} writes",
+                self.keys,
+                1.0 + self.rewrites
             )));
         }
         if self.writes_per_second + self.gets_per_second + self.ranges_per_second <= 0.0 {

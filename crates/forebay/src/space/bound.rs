@@ -212,8 +212,8 @@ impl Space {
             let is_known = !is_patient || self.versions.bytes_held_by_snapshots(id) > 0;
             return is_known.then(|| Err(self.no_space(table, &room)));
         }
-        // Where nothing leaves either, nothing can be done, and nobody is to blame.
-        (disk.leaving_bytes() == 0).then_some(Ok(()))
+        // Where nothing leaves either, nothing can be done, and nobody is to blame. What other processes hold stays.
+        (disk.leaving_bytes() <= self.versions.leased_bytes(table)).then_some(Ok(()))
     }
 
     /// Bytes of background work that a write of this many owes to the bound of a table.

@@ -122,6 +122,12 @@ impl<K: Ord + Clone, V: Clone> SharedMap<K, V> {
 }
 
 impl Tables {
+    /// How many there are, and the highest number: as numbers are given once, other ones where any has come or gone.
+    pub(crate) fn ends(&self) -> (usize, Option<u32>) {
+        let count = self.by_id.chunks.iter().map(|chunk| chunk.len()).sum();
+        (count, self.by_id.chunks.last().and_then(|chunk| chunk.last()).map(|(id, _)| *id))
+    }
+
     pub(crate) fn get(&self, id: &u32) -> Option<&Arc<TableState>> {
         self.by_id.get(id)
     }

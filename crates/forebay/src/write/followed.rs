@@ -5,7 +5,7 @@
 use std::cell::Cell;
 
 use forebay_base::expiry::EXPIRY_BYTES;
-use forebay_base::{Error, Kind, Result};
+use forebay_base::{Error, Kind, Order, Result};
 use forebay_env::yield_point;
 use forebay_layouts::RuleName;
 use forebay_store::log::batch::{Payload, Records};
@@ -15,20 +15,27 @@ use crate::versions::State;
 use crate::write::{Writer, is_as_ever};
 
 impl Writer {
-    /// A batch of the database that this one follows, of its bytes, and the highest number of a table in it. `None` where
-    /// they are no batch of so many records.
-    pub(crate) fn read_followed(&self, bytes: Vec<u8>, records: u32) -> Option<(Payload, u32)> {
-        let newest = Cell::new(0);
+    /// A batch of the database that this one follows, of its bytes, the highest number of a table in it, and whether all
+    /// its tables are here. `None` where they are no batch of so many records.
+    pub(crate) fn read_followed(&self, bytes: Vec<u8>, records: u32) -> Option<(Payload, u32, bool)> {
+        let (newest, is_known) = (Cell::new(0), Cell::new(true));
         let note = |table: u32| newest.set(newest.get().max(table));
         let payload = self.versions.look(|state| {
             Payload::read(bytes, |table| {
                 note(table);
-                state.order_of(table)
+                order_in(state, table, &is_known)
             })
         })?;
         payload.notes().range_deletes().iter().for_each(|delete| note(delete.table));
         let is_one = payload.records() == records && newest.get() > 0;
-        is_one.then(|| (payload, newest.get()))
+        is_one.then(|| (payload, newest.get(), is_known.get()))
+    }
+
+    /// The same batch for the tables that are here by now, and whether those are all of its tables.
+    pub(crate) fn note_followed(&self, payload: &Payload) -> (Payload, bool) {
+        let is_known = Cell::new(true);
+        let noted = self.versions.look(|state| payload.in_orders(|table| order_in(state, table, &is_known)));
+        (noted, is_known.get())
     }
 
     /// Writes such a batch. Records of tables that are not there take their numbers, and are nothing else. Returns the
@@ -85,6 +92,13 @@ impl Writer {
 }
 
 /// Whether all records are such as their tables take.
+/// The order of a table, and a note where it is not here.
+fn order_in(state: &State, table: u32, is_known: &Cell<bool>) -> Option<Order> {
+    let order = state.order_of(table);
+    is_known.set(is_known.get() && order.is_some());
+    order
+}
+
 fn fits(state: &State, payload: &Payload) -> bool {
     Records::new(payload.bytes()).all(|(id, _, record)| {
         let Some(table) = state.tables.get(&id) else { return true };

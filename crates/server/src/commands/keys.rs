@@ -124,15 +124,23 @@ const KEYS_BETWEEN_LOOKS: u64 = 1024;
 /// How many keys there are, for a transaction.
 pub(super) fn count_in_transaction(table: &Table) -> Result<u64, Refusal> {
     let mut count = 0;
-    table.with(keys_only()).see_from(0, |_, _| {
+    flushed_is_empty(table.with(keys_only()).see_from(0, |_, _| {
         count += 1;
         if count > KEYS_OF_TRANSACTION_MAX { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    })?;
+    }))?;
     if count > KEYS_OF_TRANSACTION_MAX { Err(too_many()) } else { Ok(count) }
 }
 
 fn too_many() -> Refusal {
     format!("ERR a transaction looks at {KEYS_OF_TRANSACTION_MAX} keys at most; ask outside of one").into()
+}
+
+/// A database that another connection has flushed since has no keys.
+pub(super) fn flushed_is_empty<T: Default>(looked: forebay::Result<T>) -> forebay::Result<T> {
+    match looked {
+        Err(forebay::Error::NotFound(_)) => Ok(T::default()),
+        looked => looked,
+    }
 }
 
 /// Where nobody looks at values, none that stands apart is read.
@@ -148,7 +156,7 @@ fn names(
     mut look: impl FnMut(u64, usize) -> Answer,
 ) -> Result<(Reply, usize), Refusal> {
     let (mut names, mut count, mut seen, mut looked) = (Reply::default(), 0, 0, Ok(()));
-    table.with(keys_only()).see_from(0, |key, _| {
+    flushed_is_empty(table.with(keys_only()).see_from(0, |key, _| {
         if glob::matches(pattern, key) {
             names.bulk(key);
             count += 1;
@@ -159,7 +167,7 @@ fn names(
         }
         let is_over = looked.is_err() || names.bytes.len() > bytes_max;
         if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    })?;
+    }))?;
     looked?;
     match names.bytes.len() > bytes_max {
         true => Err(format!("ERR the names are longer than {bytes_max} bytes; use SCAN").into()),

@@ -1,5 +1,6 @@
 //! What concerns the server.
 
+use super::keys::flushed_is_empty;
 use super::{Answer, Call, Command, SYNTAX, Use, is};
 use crate::pushes::Kind;
 
@@ -15,29 +16,52 @@ pub(super) const COMMANDS: &[Command] = &[
     Command { name: "FB.INFO", arity: 1, keys: (0, 0, 0), uses: Use::Nothing, run: fb_info },
 ];
 
+/// The sections that are asked for, or all.
 fn info(call: &mut Call<'_, '_>) -> Answer {
     use std::sync::atomic::Ordering::Relaxed;
     let shared = call.turn.shared;
-    let stats = shared.database.stats();
-    let text = format!(
-        "# Server\r\nredis_version:{REDIS_VERSION}\r\nredis_mode:standalone\r\nforebay_version:{}\r\narch_bits:64\r\n\
-         process_id:{}\r\nuptime_in_seconds:{}\r\n\r\n# Clients\r\nconnected_clients:{}\r\nmaxclients:{}\r\nblocked_clients:{}\r\n\r\n\
-         # Memory\r\nused_memory:{}\r\n\r\n# Persistence\r\nloading:0\r\naof_enabled:1\r\n\r\n# Stats\r\n\
-         total_connections_received:{}\r\ntotal_commands_processed:{}\r\npubsub_channels:{}\r\npubsub_patterns:{}\r\n\r\n# Replication\r\n{}\r\n\
-         # Cluster\r\ncluster_enabled:0\r\n\r\n# Keyspace\r\n",
-        env!("CARGO_PKG_VERSION"),
-        std::process::id(),
-        shared.uptime_seconds(),
-        shared.connections.load(Relaxed),
-        shared.config.connections_max,
-        shared.blocked.load(Relaxed),
-        stats.memory.total,
-        shared.accepted.load(Relaxed),
-        shared.commands.load(Relaxed),
-        shared.hub.count_of(Kind::Channel),
-        shared.hub.count_of(Kind::Pattern),
-        super::replication::info(shared),
-    );
+    let asked = &call.arguments[1..];
+    let is_all = |word: &&[u8]| ["ALL", "EVERYTHING", "DEFAULT"].iter().any(|all| is(word, all));
+    let wants = |name: &str| asked.is_empty() || asked.iter().any(|word| is(word, name) || is_all(word));
+    let mut text = String::new();
+    let mut tell = |name: &str, lines: &dyn Fn() -> String| {
+        if wants(name) {
+            let gap = if text.is_empty() { "" } else { "\r\n" };
+            text += &format!("{gap}# {name}\r\n{}", lines());
+        }
+    };
+    tell("Server", &|| {
+        format!(
+            "redis_version:{REDIS_VERSION}\r\nredis_mode:standalone\r\nforebay_version:{}\r\narch_bits:64\r\n\
+             process_id:{}\r\nuptime_in_seconds:{}\r\n",
+            env!("CARGO_PKG_VERSION"),
+            std::process::id(),
+            shared.uptime_seconds()
+        )
+    });
+    tell("Clients", &|| {
+        format!(
+            "connected_clients:{}\r\nmaxclients:{}\r\nblocked_clients:{}\r\n",
+            shared.connections.load(Relaxed),
+            shared.config.connections_max,
+            shared.blocked.load(Relaxed)
+        )
+    });
+    tell("Memory", &|| format!("used_memory:{}\r\n", shared.database.stats().memory.total));
+    tell("Persistence", &|| "loading:0\r\naof_enabled:1\r\n".into());
+    tell("Stats", &|| {
+        format!(
+            "total_connections_received:{}\r\ntotal_commands_processed:{}\r\npubsub_channels:{}\r\n\
+             pubsub_patterns:{}\r\n",
+            shared.accepted.load(Relaxed),
+            shared.commands.load(Relaxed),
+            shared.hub.count_of(Kind::Channel),
+            shared.hub.count_of(Kind::Pattern)
+        )
+    });
+    tell("Replication", &|| super::replication::info(shared));
+    tell("Cluster", &|| "cluster_enabled:0\r\n".into());
+    tell("Keyspace", &String::new);
     call.reply.verbatim(&text);
     Ok(())
 }
@@ -51,7 +75,9 @@ fn dbsize(call: &mut Call<'_, '_>) -> Answer {
         call.reply.int(super::keys::count_in_transaction(&table)? as i64);
         return Ok(());
     }
-    let count = move || counts.of(database, now, || table.count());
+    // What is written from here on is not in the table, if that is dropped.
+    let writes = counts.writes(database);
+    let count = move || counts.of(database, now, writes, || flushed_is_empty(table.count()));
     call.later(0, move |reply, _| {
         reply.int(count()? as i64);
         Ok(())

@@ -137,11 +137,11 @@ fn is_stopping(shared: &Shared) -> bool {
 /// Follows, for as long as the server runs and nobody promotes it.
 fn follow(shared: &Arc<Shared>, source: &Source, mut follower: Follower) {
     let following = &shared.following;
-    let (mut pause, mut told, mut has_moved) = (PAUSE_MIN, String::new(), true);
+    let (mut pause, mut told) = (PAUSE_MIN, String::new());
     let is_wanted = || !is_stopping(shared) && !following.is_to_end.load(Ordering::SeqCst);
     while is_wanted() {
         let before = follower.position();
-        let reason = match once(shared, source, &mut follower, has_moved) {
+        let reason = match once(shared, source, &mut follower) {
             Err(error) => error.to_string(),
             Ok(StreamEnd::Behind) => format!(
                 "the source is behind record {}, or has not heard yet which tables were made by then",
@@ -152,8 +152,7 @@ fn follow(shared: &Arc<Shared>, source: &Source, mut follower: Follower) {
         if !is_wanted() {
             break;
         }
-        has_moved = follower.position() != before;
-        if has_moved {
+        if follower.position() != before {
             pause = PAUSE_MIN;
         }
         if reason != told {
@@ -183,21 +182,9 @@ fn follow(shared: &Arc<Shared>, source: &Source, mut follower: Follower) {
     *following.promotion.lock() = Some(promoted.map_err(|error| error.to_string()));
 }
 
-/// Follows over one connection. Says so, unless the last one has brought nothing: who is refused asks again and again.
-fn once(shared: &Arc<Shared>, source: &Source, follower: &mut Follower, says_so: bool) -> Result<StreamEnd> {
+/// Follows over one connection.
+fn once(shared: &Arc<Shared>, source: &Source, follower: &mut Follower) -> Result<StreamEnd> {
     let stream = source.ask(follower.position())?;
-    let following = &shared.following;
-    let heard_at = Some(Instant::now());
-    {
-        let mut link = following.link.lock();
-        (link.is_up, link.heard_at) = (true, heard_at);
-        link.error.clear();
-    }
-    following.connected.fetch_add(1, Ordering::Relaxed);
-    let position = follower.position();
-    if says_so {
-        shared.config.tell(&format!("follows {}:{} from record {position} on", source.host, source.port));
-    }
     Ok(follower.apply(Incoming { stream, shared: Arc::clone(shared) })?.end)
 }
 
@@ -243,6 +230,23 @@ impl Read for Incoming {
 /// Loops, which read the follower's database.
 struct Reader(Arc<Shared>);
 
+impl Reader {
+    /// The source has told what there is: a stream that is refused comes to no such thing.
+    fn note_up(&self) {
+        let Shared { following, config, database, .. } = &*self.0;
+        let mut link = following.link.lock();
+        if !link.is_up {
+            link.is_up = true;
+            link.error.clear();
+            following.connected.fetch_add(1, Ordering::Relaxed);
+            let position = database.last_sequence();
+            if let Some(Source { host, port, .. }) = &following.source {
+                config.tell(&format!("follows {host}:{port}, and has records up to {position}"));
+            }
+        }
+    }
+}
+
 impl Beside for Reader {
     fn step(&self, take: &mut dyn FnMut() -> bool) {
         let shared = &self.0;
@@ -252,9 +256,11 @@ impl Beside for Reader {
             let _ = shared.renew_tables();
         }
         shared.note_all_written();
+        self.note_up();
     }
 
     fn caught_up(&self, _: u64, at_milliseconds: u64) {
+        self.note_up();
         self.0.following.link.lock().caught_up_at_milliseconds = Some(at_milliseconds);
     }
 }

@@ -4,7 +4,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use forebay::{Error, Result};
 use rustls::pki_types::pem::PemObject;
@@ -124,27 +124,33 @@ impl Source {
         // What comes between two reads may take longer than one waits from then on.
         let mut socket = socket;
         socket.set_read_timeout(Some(CONNECT_MAX))?;
+        let deadline = Instant::now() + CONNECT_MAX;
         while connection.is_handshaking() {
             connection.complete_io(&mut socket)?;
+            in_time(deadline)?;
         }
         socket.set_read_timeout(Some(READ_INTERVAL))?;
         Ok(Box::new(StreamOwned::new(connection, socket)))
     }
 }
 
+/// An error once it is later than that: who sends a byte now and then holds nobody for long.
+fn in_time(deadline: Instant) -> io::Result<()> {
+    if Instant::now() < deadline { Ok(()) } else { Err(ErrorKind::TimedOut.into()) }
+}
+
 /// Reads up to the end of a line, and no further.
 fn read_line(from: &mut dyn Both) -> io::Result<String> {
-    let (mut line, mut tries) = (Vec::new(), 0);
-    let tries_max = CONNECT_MAX.as_millis() / READ_INTERVAL.as_millis();
+    let (mut line, deadline) = (Vec::new(), Instant::now() + CONNECT_MAX);
     while !line.ends_with(b"\r\n") {
         let mut byte = [0];
         match from.read(&mut byte) {
             Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
             Ok(_) => line.push(byte[0]),
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) if is_pause(&error) && tries < tries_max => tries += 1,
+            Err(error) if error.kind() == ErrorKind::Interrupted || is_pause(&error) => {}
             Err(error) => return Err(error),
         }
+        in_time(deadline)?;
         if line.len() > LINE_BYTES_MAX {
             return Err(wrong("its answer is too long: is it a server of Forebay?".into()));
         }

@@ -138,6 +138,33 @@ fn parse_number(text: &str) -> Result<f64, String> {
     }
 }
 
+/// What the library calls a figure, and the option that gives it.
+const OPTIONS: [(&str, &str); 12] = [
+    ("absent_share", "--absent"),
+    ("cores", "--cores"),
+    ("deletes_share", "--deletes"),
+    ("device_bytes_per_second", "--bandwidth"),
+    ("device_reads_per_second", "--device-reads"),
+    ("disk_bytes", "--disk"),
+    ("gets_per_second", "--gets"),
+    ("range_entries", "--range-entries"),
+    ("ranges_per_second", "--ranges"),
+    ("space_amplification_max", "--space"),
+    ("wait_seconds_max", "--longest-wait"),
+    ("writes_per_second", "--writes"),
+];
+
+/// An error of the library, with the options of the command in the place of the fields' names.
+fn by_options(reason: &str) -> String {
+    let word = |word: &str| {
+        OPTIONS
+            .iter()
+            .find(|(field, _)| *field == word)
+            .map_or(word.to_string(), |(_, option)| (*option).into())
+    };
+    reason.split(' ').map(word).collect::<Vec<_>>().join(" ")
+}
+
 /// The answer to a program.
 #[derive(Serialize)]
 struct Answer<'a> {
@@ -158,7 +185,7 @@ pub(crate) fn run(args: &AdviseArgs, common: &Common) -> Result<(), Failure> {
     let workload = workload(args, running.as_ref())?;
     let limits = limits(args, common);
     let told = |error: Error| match error {
-        Error::Invalid(reason) => Failure::Usage(reason),
+        Error::Invalid(reason) => Failure::Usage(by_options(&reason)),
         error => error.into(),
     };
     let written_bytes =

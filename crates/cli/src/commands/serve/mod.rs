@@ -14,7 +14,7 @@ use forebay_units::sizes;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use crate::args::parse::parse_durability;
+use crate::args::parse::{parse_durability, parse_listen};
 use crate::args::{Common, Writing};
 use crate::commands::follow::open_follower;
 use crate::database::{Access, open};
@@ -36,7 +36,7 @@ pub(crate) struct ServeArgs {
     /// The directory of the database; made where it is missing
     db: PathBuf,
     /// Where to listen; beyond this machine only with a password, users, or certificates of clients
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:6379")]
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:6379", value_parser = parse_listen)]
     listen: SocketAddr,
     /// Listen at a socket in the file system, too; a file that is left of a server that has gone is replaced
     #[arg(long, value_name = "PATH")]
@@ -55,8 +55,8 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "FILE")]
     acl_file: Option<PathBuf>,
     /// Threads that answer
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    loops: usize,
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
+    loops: u16,
     /// The most connections at a time
     #[arg(long, value_name = "N", default_value_t = Config::default().connections_max)]
     connections_max: usize,
@@ -71,7 +71,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, default_value = "os", value_parser = parse_durability)]
     durability: Durability,
     /// Where to listen for browsers and Prometheus: a page at /, and /metrics, /stats.json, /healthz
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = parse_listen)]
     metrics: Option<SocketAddr>,
     /// Let others than this machine look; what they see are numbers, names of tables, and slow requests
     #[arg(long, requires = "metrics")]
@@ -109,7 +109,7 @@ struct TlsArgs {
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
     /// Where to listen for TLS; `--listen` stays plain then
-    #[arg(long, value_name = "ADDRESS:PORT", requires = "tls_cert")]
+    #[arg(long, value_name = "ADDRESS:PORT", requires = "tls_cert", value_parser = parse_listen)]
     tls_listen: Option<SocketAddr>,
     /// Who vouches for clients, in PEM: they have to show a certificate then
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
@@ -148,7 +148,7 @@ pub(crate) fn run(args: &ServeArgs, common: &Common) -> Result<(), Failure> {
         tls: args.tls.files(),
         unix: args.unix.clone(),
         unix_mode: args.unix_mode,
-        loops: args.loops,
+        loops: args.loops.into(),
         durability: args.durability,
         password,
         acl_file: args.acl_file.clone(),

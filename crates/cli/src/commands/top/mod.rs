@@ -14,9 +14,9 @@ use clap::Args;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::args::Common;
+use crate::args::parse::with_host;
 use crate::clock::{Stopwatch, pause};
 use crate::commands::serve::password;
-use crate::commands::stream::with_host;
 use crate::failure::Failure;
 use crate::form::Form;
 use crate::output::Output;

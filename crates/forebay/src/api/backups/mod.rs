@@ -253,7 +253,7 @@ impl Backups {
             Err(error) if error.is_not_found() => {
                 let dir = self.dir.display();
                 Err(Error::NotFound(format!(
-                    "there is no backup {number} in {dir}; list tells those there are"
+                    "there is no backup {number} in {dir}; `forebay backups {dir}` lists those there are"
                 )))
             }
             read => read,

@@ -28,11 +28,12 @@ impl Follower {
     pub(super) fn step<T>(&mut self, step: Step, take: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let Some(beside) = self.beside.clone() else { return take(self) };
         let (mut take, mut taken) = (Some(take), None);
-        let known_before = self.known_below;
+        let tables = |own: &Self| (own.known_below, own.db.engine().versions.state().tables.ends());
+        let before = tables(self);
         beside.step(&mut || {
             let Some(take) = take.take() else { return false };
             let outcome = take(self);
-            let is_other = step == Step::EndOfRound || outcome.is_err() || self.known_below != known_before;
+            let is_other = step == Step::EndOfRound || outcome.is_err() || tables(self) != before;
             taken = Some(outcome);
             is_other
         });

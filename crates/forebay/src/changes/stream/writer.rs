@@ -151,12 +151,16 @@ impl<W: Write> ChangeStream<W> {
         self.flush()
     }
 
-    /// Waits until something was committed since the last round, for a second at most. `false` once the database is
-    /// closed. Where it is open for reading only nothing comes but by [`refresh`](crate::Database::refresh).
+    /// Waits until something was committed since the last round, or tables have come or gone, for a second at most. `false`
+    /// once the database is closed. Where it is open for reading only nothing comes but by
+    /// [`refresh`](crate::Database::refresh).
     pub fn wait(&self) -> bool {
         let Context { env, log, .. } = &*self.versions.context;
         let is_closing = || self.versions.context.is_closing();
-        let is_news = || log.as_ref().is_some_and(|log| log.last_sequence() > self.position);
+        let told = self.told.as_ref().map(|told| (told.len(), told.last().map(|(id, _)| *id)));
+        let has_other_tables = || told.is_some_and(|told| told != self.versions.state().tables.ends());
+        let has_records = || log.as_ref().is_some_and(|log| log.last_sequence() > self.position);
+        let is_news = || has_records() || has_other_tables();
         let deadline = env.clock.now() + HEARTBEAT;
         while !is_news() && !is_closing() && env.clock.now() < deadline {
             let look = (env.clock.now() + LOOK_INTERVAL).min(deadline);

@@ -1,7 +1,7 @@
 //! Tables that a follower is told of: whose rule the engine has itself, that go where the power goes, too, and of which
 //! another follower has not heard yet.
 
-use forebay::{Database, Follower, Options, StoredRule, StreamEnd, Until};
+use forebay::{Batch, ChangeStream, Database, Durability, Follower, Options, StoredRule, StreamEnd, Until};
 use forebay_env::Env;
 use forebay_env::fs::CrashFs;
 
@@ -102,6 +102,74 @@ fn a_table_goes_once_what_came_before_is_durable() {
         }
         assert!(crashes > 2, "{crashes}");
     }
+}
+
+/// A commit of a round has records of a table that is dropped by its end, and of one that was made and dropped within it,
+/// such as a count and what it counts. Of a round that is cut off there neither is left; of a moment in it the first is.
+#[test]
+fn no_half_of_a_commit_is_left_of_what_a_round_no_longer_tells() {
+    let env = Env::memory(4);
+    let db = source(&env);
+    let put_both = |count: &str| {
+        let (counts, counted) = (db.table("counts").open().unwrap(), db.table("counted").open().unwrap());
+        let mut batch = Batch::new();
+        batch.put(&counts, "k", count);
+        batch.put(&counted, ["k", count].concat(), "v");
+        db.write(&mut batch, Durability::Memory).unwrap();
+    };
+    db.table("counts").open().unwrap().put("k", "0").unwrap();
+    put(&db, 0..1);
+    let first = told(&db, 0);
+    put_both("1");
+    put(&db, 1..2);
+    put_both("2");
+    let before = db.last_sequence();
+    put(&db, 2..3);
+    db.drop_table("counts").unwrap();
+    db.drop_table("counted").unwrap();
+    let second = told(&db, 2);
+
+    let mut copies = ["/cut", "/moment"].map(|dir| follower(&env, dir));
+    for copy in &mut copies {
+        copy.apply(&first[..]).unwrap();
+    }
+    let [mut cut, mut moment] = copies;
+    // Behind the last commit come its round's mark and the end of the stream.
+    let applied = cut.apply(&second[..second.len() - 60]).unwrap();
+    assert!(applied.end == StreamEnd::CutOff && applied.position > 2, "{applied:?}");
+    assert!(!has(cut.database(), "counts") && !has(cut.database(), "counted"));
+    let promoted = cut.promote().unwrap();
+    assert_eq!(promoted.table("t").open().unwrap().get([1]).unwrap().as_deref(), Some(&[1][..]));
+
+    moment.apply_until(&second[..], Until::Sequence(before)).unwrap();
+    let counts = moment.database().table("counts").existing(true).open().unwrap();
+    assert_eq!(counts.get("k").unwrap().as_deref(), Some(&b"2"[..]));
+    moment.apply(&second[..]).unwrap();
+    assert!(!has(moment.database(), "counts"));
+}
+
+/// A follower hears of a table that was dropped as soon as of a commit.
+#[test]
+fn a_stream_waits_for_tables_that_come_and_go_too() {
+    let env = Env::memory(5);
+    let db = source(&env);
+    put(&db, 0..1);
+    let mut stream = db.stream_changes(0, Vec::new()).unwrap();
+    stream.advance().unwrap();
+    let waited = |stream: &ChangeStream<Vec<u8>>| {
+        let began = env.clock.now();
+        assert!(stream.wait());
+        env.clock.now() - began
+    };
+    let heartbeat = waited(&stream);
+    db.drop_table("t").unwrap();
+    assert!(waited(&stream) < heartbeat / 10, "a table went");
+    stream.advance().unwrap();
+    drop(db.table("t").open().unwrap());
+    assert!(waited(&stream) < heartbeat / 10, "a table came");
+    stream.advance().unwrap();
+    assert!(stream.advance_if_new().is_ok_and(|is_new| !is_new));
+    assert_eq!(waited(&stream), heartbeat);
 }
 
 /// A follower of followers comes to one that is amid a round, by whose end the table is dropped that it does not have any

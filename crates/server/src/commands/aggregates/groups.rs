@@ -175,7 +175,8 @@ pub(crate) struct Aggregates(RwLock<Open>);
 
 fn missing(name: &[u8]) -> Refusal {
     let shown = String::from_utf8_lossy(&name[..name.len().min(64)]).into_owned();
-    format!("ERR there is no aggregator `{shown}`; AGG.CREATE makes one").into()
+    format!("ERR there is no aggregator `{shown}`; AGG.LIST names those there are, and AGG.CREATE makes one")
+        .into()
 }
 
 /// The aggregator of a name, as the database has it, unless it has none.

@@ -70,6 +70,8 @@ fn a_command_that_fails_leaves_no_empty_database() {
     folder.run("put db t k v --memory 1K").refused(2, &["memory"]);
     let long = "n".repeat(70_000);
     folder.run(&format!("aggregate --store db --table {long} --by word f.csv")).refused(1, &["name"]);
+    folder.run("serve db --listen 127.0.0.1:0 --acl-file none.acl").refused(2, &["none.acl"]);
+    folder.run("serve db --listen 127.0.0.1:0 --loops 0").refused(2, &["--loops"]);
     assert!(!folder.path("db").exists());
     assert_eq!(std::fs::read_dir(folder.path("empty")).unwrap().count(), 0);
     // Nor a table that would be in the way of the next attempt.

@@ -117,6 +117,19 @@ fn layouts_are_compared_under_one_load() {
     assert!(of("leveling:t=10", "write_amplification") < of("immediate", "write_amplification"));
     assert!(of("jungle:c=2", "write_amplification") < of("leveling:t=10", "write_amplification"));
     assert_eq!(of("immediate", "lists_per_path"), 1.0);
+    // With a goal the best for that comes first.
+    for (goal, field) in [
+        ("written", "write_amplification"),
+        ("space", "space_amplification_peak"),
+        ("reads", "device_reads_per_get_present"),
+    ] {
+        let ranked = folder
+            .ok(&format!("simulate --record 1100 --key 100 --records 1M --memory 64M --goal {goal} --json"));
+        let read =
+            |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap()[field].as_f64().unwrap();
+        let figures: Vec<f64> = ranked.lines().map(read).collect();
+        assert!(figures.len() == reports.len() && figures.is_sorted(), "{goal}: {figures:?}");
+    }
 }
 
 #[test]

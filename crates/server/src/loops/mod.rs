@@ -75,9 +75,16 @@ impl Drop for Ends {
 }
 
 impl Server {
-    /// Listens. Keys of the databases that `SELECT` names are in the tables `0` to `15`.
+    /// Listens. Keys of the databases that `SELECT` names are in the tables `0` to `15`. Where that fails, a database that
+    /// was made for it goes again.
     pub fn bind(database: Database, config: Config) -> Result<Self> {
-        Self::open(Arc::new(database), Config { source: None, ..config }, None)
+        let database = Arc::new(database);
+        let bound = Self::open(Arc::clone(&database), Config { source: None, ..config }, None);
+        if let (Err(_), Some(database)) = (&bound, Arc::into_inner(database)) {
+            // What failed before is told.
+            let _ = database.take_back();
+        }
+        bound
     }
 
     /// The same of one that follows [`Config::source`], and takes no writes until it is promoted.

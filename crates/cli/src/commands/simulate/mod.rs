@@ -1,5 +1,6 @@
 //! `simulate`: what a load would cost, without data.
 
+mod goal;
 mod table;
 
 use std::io::IsTerminal;
@@ -15,13 +16,15 @@ use crate::failure::Failure;
 use crate::form::Form;
 use crate::output::Output;
 use forebay_units::{amounts, sizes};
+use goal::Goal;
 
 /// Predict what a load would write, read, keep and take, without data
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  forebay simulate --record 16 --records 6.25e12 --memory 8G\n  \
                         forebay simulate --record 64 --records 200M --memory 512M --points 8\n  \
                         forebay simulate --record 16 --records 1e9 --distinct 100M --json\n  \
-                        forebay simulate --record 1100 --key 100 --records 10M --memory 1G --compare")]
+                        forebay simulate --record 1100 --key 100 --records 10M --memory 1G --compare\n  \
+                        forebay simulate --record 256 --records 100M --memory 1G --goal space")]
 pub(crate) struct SimulateArgs {
     /// The table's layout, such as wb-tree, leveling:t=10, tiering or jungle:c=2
     #[arg(long, value_name = "LAYOUT", default_value = "wb-tree", value_parser = parse_layout)]
@@ -29,6 +32,9 @@ pub(crate) struct SimulateArgs {
     /// Every layout beside the others, from cheap writes to cheap reads
     #[arg(long, conflicts_with_all = ["layout", "points"])]
     compare: bool,
+    /// The same, the best for this first; `advise` weighs all of them for a workload
+    #[arg(long, conflicts_with_all = ["layout", "points"])]
+    goal: Option<Goal>,
     /// Bytes of key and value of every record
     #[arg(long, value_name = "SIZE", value_parser = sizes::parse)]
     record: u64,
@@ -109,7 +115,8 @@ pub(crate) fn run(args: &SimulateArgs, common: &Common) -> Result<(), Failure> {
     };
     let options = options(args, common);
     let form = common.form();
-    let layouts = match args.compare {
+    let compares = args.compare || args.goal.is_some();
+    let layouts = match compares {
         true => COMPARED
             .iter()
             .map(|name| parse_layout(name).map_err(Failure::Usage))
@@ -121,12 +128,18 @@ pub(crate) fn run(args: &SimulateArgs, common: &Common) -> Result<(), Failure> {
     for layout in layouts {
         let forecast = forecast(args, layout, load, &options, common)?;
         match form {
-            Form::Json => output.json("forecast", &forecast)?,
-            Form::Text if args.compare => forecasts.push(forecast),
-            Form::Text => output.line(table::Table(&forecast).to_string().trim_end())?,
+            // As soon as it is there, if none may come before it.
+            Form::Json if args.goal.is_none() => output.json("forecast", &forecast)?,
+            Form::Text if !compares => output.line(table::Table(&forecast).to_string().trim_end())?,
+            _ => forecasts.push(forecast),
         }
     }
-    if !forecasts.is_empty() {
+    if let Some(goal) = args.goal {
+        goal.rank(&mut forecasts);
+    }
+    if form == Form::Json {
+        forecasts.iter().try_for_each(|forecast| output.json("forecast", forecast))?;
+    } else if !forecasts.is_empty() {
         output.line(table::Comparison(&forecasts).to_string().trim_end())?;
     }
     output.flush()

@@ -11,11 +11,42 @@ pub enum Keys {
     Unique,
     /// Each is drawn evenly from this many.
     DrawnFrom(u64),
+    /// Each is drawn from this many by Zipf, the lower the more often: the one of rank r is r^-E times as likely as the
+    /// first.
+    Zipf {
+        /// How many.
+        keys: u64,
+        /// E, in hundredths.
+        exponent_percent: u32,
+    },
 }
+
+/// Keys side by side that are drawn about equally often.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Zone {
+    /// The keys in front of it, and those up to its end.
+    pub(crate) keys: (f64, f64),
+    /// How many of all draws fall into it.
+    pub(crate) share: f64,
+}
+
+impl Zone {
+    /// How many of its keys this many draws come upon.
+    pub(crate) fn met(&self, draws: f64) -> f64 {
+        let keys = self.keys.1 - self.keys.0;
+        // 1 of 1, in the end.
+        let missed = (draws * self.share * (-1.0 / keys.max(1.0 + 1e-9)).ln_1p()).exp();
+        keys * (1.0 - missed)
+    }
+}
+
+/// The next zone is this much longer than all before it.
+const ZONE_GROWTH: f64 = 1.25;
 
 impl Keys {
     /// How many of this many records are left when each key's newest is, and their share of all keys: 0.0 where
-    /// there is no end of keys.
+    /// there is no end of keys. Of skewed keys it is the share that as many draws would have come upon had they been
+    /// even: what draws add up to follows from that, wherever they lie.
     pub fn collapse(self, records: u64) -> (u64, f64) {
         match self {
             Self::Unique => (records, 0.0),
@@ -25,7 +56,42 @@ impl Keys {
                 debug_assert!(left <= records.min(keys), "no key is made");
                 (left, share)
             }
+            Self::Zipf { keys, .. } => {
+                let left: f64 = self.zones().iter().map(|zone| zone.met(records as f64)).sum();
+                (left.round() as u64, Self::DrawnFrom(keys).collapse(records).1)
+            }
         }
+    }
+
+    /// How many there are; `None` where there is no end of them.
+    pub fn distinct(self) -> Option<u64> {
+        match self {
+            Self::Unique => None,
+            Self::DrawnFrom(keys) | Self::Zipf { keys, .. } => Some(keys),
+        }
+    }
+
+    /// Whether low keys come more often than others.
+    pub fn are_skewed(self) -> bool {
+        matches!(self, Self::Zipf { .. })
+    }
+
+    /// All keys of a skewed load, in order.
+    pub(crate) fn zones(self) -> Vec<Zone> {
+        let Self::Zipf { keys, exponent_percent } = self else { return Vec::new() };
+        let (keys, exponent) = (keys as f64, f64::from(exponent_percent) / 100.0);
+        // The sum over ranks by the area below their curve.
+        let area = |rank: f64| match (1.0 - exponent).abs() < 1e-9 {
+            true => (rank + 0.5).ln() - 0.5_f64.ln(),
+            false => ((rank + 0.5).powf(1.0 - exponent) - 0.5_f64.powf(1.0 - exponent)) / (1.0 - exponent),
+        };
+        let (mut zones, mut low, all) = (Vec::new(), 0.0, area(keys));
+        while low < keys {
+            let high = (low * ZONE_GROWTH).max(low + 1.0).min(keys);
+            zones.push(Zone { keys: (low, high), share: (area(high) - area(low)) / all });
+            low = high;
+        }
+        zones
     }
 }
 

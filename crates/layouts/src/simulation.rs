@@ -93,11 +93,7 @@ impl Sums {
         self.wasted += path.wasted * share;
         self.reads += path.reads * share;
         self.found += path.found * share;
-        self.keys += share
-            * match keys {
-                Keys::Unique => path.found,
-                Keys::DrawnFrom(keys) => keys as f64 * (1.0 - path.absence),
-            };
+        self.keys += share * keys.distinct().map_or(path.found, |keys| keys as f64 * (1.0 - path.absence));
     }
 
     pub(crate) fn finish(self) -> Paths {

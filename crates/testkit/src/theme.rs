@@ -36,7 +36,8 @@ impl Theme {
         };
         match self {
             Self::Keeping => {
-                let jungles = ["jungle:c=3,t=2", "jungle:c=10,t=3", "jungle:c=100,t=3"];
+                let jungles =
+                    ["jungle:c=3,t=2", "jungle:c=10,t=3", "jungle:c=100,t=3", "jungle:c=5,t=2,levels=live"];
                 let layout = one_of(rng, &jungles);
                 Config {
                     ordered_layout: layout,

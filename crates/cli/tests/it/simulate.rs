@@ -85,6 +85,27 @@ fn jungle_trades_space_for_writes() {
     let (lean, fat, leveling) = (of("jungle:c=1.5"), of("jungle:c=5"), of("leveling:t=10"));
     assert!(fat[0] < lean[0] && lean[0] < leveling[0] / 1.5, "{lean:?} {fat:?} {leveling:?}");
     assert!(lean[1] < 1.5 * leveling[1] && fat[1] > 1.4 * lean[1], "{lean:?} {fat:?} {leveling:?}");
+    // Where there is a level above the last one.
+    let load = "simulate --record 1000 --records 3M --distinct 500K --memory 8M --json --layout";
+    let written = |layout: &str| folder.object(&format!("{load} {layout}"))["write_amplification"].as_f64();
+    assert!(written("jungle:c=5") < written("jungle:c=5,levels=live"));
+}
+
+/// What comes again while it is in a write buffer, or in level 0, is written once.
+#[test]
+fn skewed_keys_are_written_less() {
+    let folder = Folder::new("simulate-zipf");
+    let load = "simulate --record 1000 --records 4M --distinct 500K --memory 64M --json --layout";
+    for layout in ["jungle:c=2", "leveling:t=10", "range-merge"] {
+        let even = folder.object(&format!("{load} {layout}"));
+        let skewed = folder.object(&format!("{load} {layout} --zipf 0.99"));
+        let written = |report: &serde_json::Value| report["write_amplification"].as_f64().unwrap();
+        assert!(written(&skewed) < 0.8 * written(&even), "{even} {skewed}");
+        assert_eq!(skewed["zipf_exponent"], 0.99);
+        assert!(folder.object(&format!("{load} {layout} --zipf 0"))["zipf_exponent"] == 0.0);
+    }
+    let text = folder.ok("simulate --record 100 --records 1M --distinct 1000 --zipf 0.99 --layout leveling");
+    assert!(text.contains("1,000 distinct keys by Zipf 0.99"), "{text}");
 }
 
 #[test]
@@ -143,6 +164,9 @@ fn what_cannot_be_simulated_is_said() {
     refused("simulate --layout lsm --record 16 --records 1M", "wb-tree:ordered");
     refused("simulate --layout leveling:t=1 --record 16 --records 1M", "between 2 and 1000");
     refused("simulate --layout jungle:c=1 --record 16 --records 1M", "between 1.1 and 1000");
+    refused("simulate --record 16 --records 1M --zipf 0.99", "--distinct");
+    refused("simulate --record 16 --records 1M --distinct 10 --zipf 4", "up to 3");
+    refused("simulate --record 16 --records 1M --distinct 10 --zipf 0.99", "sorted runs");
     refused("simulate --record 16 --records lots", "6.25e12");
     refused("simulate --record 4 --records 1M", "no key of 8");
     refused("simulate --record 16 --records 0", "at least one record");

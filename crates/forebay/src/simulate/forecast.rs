@@ -23,6 +23,8 @@ pub struct Forecast {
     pub value_bytes: u64,
     /// `None` where no key comes twice.
     pub distinct_keys: Option<u64>,
+    /// Of a load that comes upon low keys more often than on others.
+    pub zipf_exponent: Option<f64>,
     pub memory_limit_bytes: u64,
     pub write_buffer_bytes: u64,
     pub node_bytes: u64,
@@ -201,9 +203,10 @@ impl Forecast {
             has_nodes: table.layout.has_nodes(),
             key_bytes: load.key_bytes,
             value_bytes: load.value_bytes,
-            distinct_keys: match load.keys {
-                Keys::Unique => None,
-                Keys::DrawnFrom(keys) => Some(keys),
+            distinct_keys: load.keys.distinct(),
+            zipf_exponent: match load.keys {
+                Keys::Zipf { exponent_percent, .. } => Some(f64::from(exponent_percent) / 100.0),
+                Keys::Unique | Keys::DrawnFrom(_) => None,
             },
             memory_limit_bytes: options.memory_limit_bytes(),
             write_buffer_bytes: options.division().buffers(false).bytes,

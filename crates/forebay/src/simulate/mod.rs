@@ -26,6 +26,8 @@ pub use rates::{Bound, Rates, Times};
 /// A batch has this many records, or fewer once it is as long as this.
 const BATCH_RECORDS: u32 = 1000;
 const BATCH_BYTES: usize = 4 << 20;
+/// Beyond, a few keys are all that comes.
+const ZIPF_PERCENT_MAX: u32 = 300;
 /// More write buffers than this take minutes to count, and several gigabytes.
 const WRITE_BUFFERS_MAX: u64 = 2_000_000;
 
@@ -75,10 +77,19 @@ impl Load {
                 "a key has at most {KEY_BYTES_MAX} bytes and a value {VALUE_BYTES_MAX}"
             )));
         }
-        if key_bytes + value_bytes == 0 || records == 0 || keys == Keys::DrawnFrom(0) {
+        if key_bytes + value_bytes == 0 || records == 0 || keys.distinct() == Some(0) {
             return Err(Error::invalid(
                 "a load needs at least one record, one byte in a record, and one key",
             ));
+        }
+        if let Keys::Zipf { exponent_percent, .. } = keys
+            && exponent_percent > ZIPF_PERCENT_MAX
+        {
+            return Err(Error::invalid(format!(
+                "the exponent of Zipf is {}; the planner knows up to {}",
+                f64::from(exponent_percent) / 100.0,
+                f64::from(ZIPF_PERCENT_MAX) / 100.0
+            )));
         }
         Ok(())
     }
@@ -132,6 +143,12 @@ impl Simulation {
         table.validate()?;
         rates.validate()?;
         load.validate()?;
+        if load.keys.are_skewed() && table.layout.has_nodes() {
+            return Err(Error::invalid(format!(
+                "the planner spreads keys evenly over {}; simulate Zipf with a layout of sorted runs, such as jungle",
+                table.layout
+            )));
+        }
         if table.codec != Codec::None {
             return Err(Error::invalid(
                 "the planner cannot know how well values compress; simulate without a codec",

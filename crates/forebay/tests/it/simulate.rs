@@ -3,7 +3,7 @@
 
 use forebay::simulate::{Forecast, Keys, Load, Point, Rates, Simulation};
 use forebay::{Batch, Database, Durability, Layout, Options, Stats, Table, TableOptions};
-use forebay_env::Env;
+use forebay_env::{Env, Rng};
 
 /// How far a prediction may be off.
 const TOLERANCE: f64 = 0.15;
@@ -68,6 +68,14 @@ impl Case {
         let number = match self.keys {
             Keys::Unique => number,
             Keys::DrawnFrom(keys) => (number.wrapping_mul(0xd134_2543_de82_ef95) >> 20) % keys,
+            Keys::Zipf { keys, exponent_percent } => {
+                // What a multiplication draws lies more evenly than chance has it.
+                let drawn = (Rng::new(number).next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
+                let exponent = 1.0 - f64::from(exponent_percent) / 100.0;
+                let [least, most] = [0.5, keys as f64 + 0.5].map(|rank: f64| rank.powf(exponent));
+                let rank = (least + drawn * (most - least)).powf(1.0 / exponent) - 0.5;
+                return ((rank as u64).min(keys - 1) * (u64::MAX / keys)).to_be_bytes();
+            }
         };
         number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()
     }

@@ -12,7 +12,7 @@ use super::buffer_tree;
 use crate::damage::damage;
 use crate::draws::{self, one_of};
 
-const LAYOUTS: [&str; 8] = [
+const LAYOUTS: [&str; 9] = [
     "wb-tree",
     "wb-tree:ordered",
     "no-merge",
@@ -21,6 +21,7 @@ const LAYOUTS: [&str; 8] = [
     "tiering:t=4",
     "range-merge",
     "jungle:c=3",
+    "jungle:c=2,t=4,levels=live",
 ];
 
 pub(crate) fn fuzz(rng: &mut Rng) {

@@ -43,13 +43,26 @@ pub enum Policy {
         ratio: u32,
         /// C, in hundredths.
         factor_percent: u32,
+        /// What counts against a level's share.
+        levels: LevelSizes,
     },
 }
 
+/// What counts against the share that a level of trees has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum LevelSizes {
+    /// What lives of it may be as much as leveling allows.
+    Live,
+    /// Its files may be C times as long as leveling allows (Jungle paper, section 3).
+    #[default]
+    Total,
+}
+
 impl Policy {
-    /// Jungle of this C, and T as usual.
+    /// Jungle of this C, and the rest as usual.
     pub(crate) fn jungle(factor: f64) -> Self {
-        Self::Jungle { ratio: RATIO, factor_percent: (factor * 100.0).round() as u32 }
+        let factor_percent = (factor * 100.0).round() as u32;
+        Self::Jungle { ratio: RATIO, factor_percent, levels: LevelSizes::default() }
     }
 
     /// Whether write buffers stay in memory as long as there is room: no file has their records until then.
@@ -110,12 +123,16 @@ impl Policy {
             Self::Leveling { ratio } => (4, ratio),
             Self::Tiering { runs_max } => (5, runs_max),
             Self::RangeMerge => (6, 0),
-            Self::Jungle { ratio, .. } => (7, ratio),
+            Self::Jungle { ratio, levels: LevelSizes::Live, .. } => (7, ratio),
+            Self::Jungle { ratio, .. } => (8, ratio),
         };
         out.push(kind);
         put_varint(out, parameter.into());
-        if let Self::Jungle { factor_percent, .. } = self {
+        if let Self::Jungle { factor_percent, levels, .. } = self {
             put_varint(out, factor_percent.into());
+            if levels == LevelSizes::Total {
+                out.push(LEVELS_TOTAL);
+            }
         }
         debug_assert_eq!(Self::decode(&mut Reader::new(&out[start..])), Some(self), "what is put is read");
     }
@@ -132,7 +149,14 @@ impl Policy {
             4 => Self::Leveling { ratio: parameter },
             5 => Self::Tiering { runs_max: parameter },
             6 => Self::RangeMerge,
-            7 => Self::Jungle { ratio: parameter, factor_percent: u32::try_from(from.varint()?).ok()? },
+            7 | 8 => {
+                let factor_percent = u32::try_from(from.varint()?).ok()?;
+                let levels = match kind {
+                    7 => LevelSizes::Live,
+                    _ => (from.u8()? == LEVELS_TOTAL).then_some(LevelSizes::Total)?,
+                };
+                Self::Jungle { ratio: parameter, factor_percent, levels }
+            }
             _ => return None,
         };
         policy.validate().ok()?;
@@ -140,6 +164,8 @@ impl Policy {
     }
 }
 
+/// What is said of Jungle beside T and C: that levels go by how long their files are.
+const LEVELS_TOTAL: u8 = 1;
 /// A run's files are no longer than this by default.
 const FILE_BYTES: u64 = 64 << 20;
 /// Nor shorter than this, where one is written anew at a time and write buffers are that long: the syncs of a shorter one
@@ -171,13 +197,23 @@ impl fmt::Display for Policy {
             Self::RangeMerge => f.write_str("range-merge"),
             Self::Leveling { ratio } => write!(f, "leveling:t={ratio}"),
             Self::Tiering { runs_max } => write!(f, "tiering:t={runs_max}"),
-            Self::Jungle { ratio: RATIO, factor_percent } => {
-                write!(f, "jungle:c={}", factor_of(*factor_percent))
-            }
-            Self::Jungle { ratio, factor_percent } => {
-                write!(f, "jungle:c={},t={ratio}", factor_of(*factor_percent))
+            Self::Jungle { ratio, factor_percent, levels } => {
+                write!(f, "jungle:c={}", factor_of(*factor_percent))?;
+                if *ratio != RATIO {
+                    write!(f, ",t={ratio}")?;
+                }
+                if *levels == LevelSizes::default() { Ok(()) } else { write!(f, ",levels={levels}") }
             }
         }
+    }
+}
+
+impl fmt::Display for LevelSizes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Live => "live",
+            Self::Total => "total",
+        })
     }
 }
 
@@ -194,7 +230,6 @@ impl FromStr for Policy {
             None => (text, Vec::new()),
         };
         let number = |value: &str| value.parse::<u32>().map_err(|_| unknown());
-        let percent = |value: &str| percent(value).ok_or_else(unknown);
         let policy = match (name, &parameters[..]) {
             ("no-merge", []) => Self::NoMerge,
             ("immediate", []) => Self::Immediate,
@@ -205,14 +240,7 @@ impl FromStr for Policy {
             ("leveling", [("t", ratio)]) => Self::Leveling { ratio: number(ratio)? },
             ("tiering", []) => Self::Tiering { runs_max: RATIO },
             ("tiering", [("t", runs_max)]) => Self::Tiering { runs_max: number(runs_max)? },
-            ("jungle", []) => Self::Jungle { ratio: RATIO, factor_percent: FACTOR_PERCENT },
-            ("jungle", [("c", factor)]) => Self::Jungle { ratio: RATIO, factor_percent: percent(factor)? },
-            ("jungle", [("t", ratio)]) => {
-                Self::Jungle { ratio: number(ratio)?, factor_percent: FACTOR_PERCENT }
-            }
-            ("jungle", [("c", factor), ("t", ratio)]) => {
-                Self::Jungle { ratio: number(ratio)?, factor_percent: percent(factor)? }
-            }
+            ("jungle", parameters) => jungle(parameters).ok_or_else(unknown)?,
             _ => return Err(unknown()),
         };
         policy.validate()?;
@@ -222,7 +250,36 @@ impl FromStr for Policy {
 
 /// What a layout may be called: what [`Policy::from_str`] understands is among it.
 const NAMES: &str = "wb-tree, wb-tree:ordered, no-merge, immediate, geometric:r=N, geometric:p=N, \
-                     range-merge, leveling[:t=N], tiering[:t=N], jungle[:c=X,t=N]";
+                     range-merge, leveling[:t=N], tiering[:t=N], jungle[:c=X,t=N,levels=live|total]";
+
+/// Jungle with these parameters, each of which comes once at most.
+fn jungle(parameters: &[(&str, &str)]) -> Option<Policy> {
+    let (mut ratio, mut factor_percent, mut levels) = (None, None, None);
+    for (name, value) in parameters {
+        let before = match *name {
+            "t" => ratio.replace(value.parse().ok()?).is_some(),
+            "c" => factor_percent.replace(percent(value)?).is_some(),
+            "levels" => levels.replace(value.parse().ok()?).is_some(),
+            _ => true,
+        };
+        if before {
+            return None;
+        }
+    }
+    Some(Policy::Jungle {
+        ratio: ratio.unwrap_or(RATIO),
+        factor_percent: factor_percent.unwrap_or(FACTOR_PERCENT),
+        levels: levels.unwrap_or_default(),
+    })
+}
+
+impl FromStr for LevelSizes {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        [Self::Live, Self::Total].into_iter().find(|levels| levels.to_string() == text).ok_or(())
+    }
+}
 
 /// A number of at most two places behind the point, in hundredths.
 fn percent(value: &str) -> Option<u32> {

@@ -26,13 +26,14 @@ use crate::simulation::{Path, Paths, Simulated, Sums};
 
 pub(super) use file::CountedFile;
 use file::CountedTree;
-use stretch::{Stretch, WHOLE, bounds, density, stretches, width};
+use stretch::{Stretch, WHOLE, Zones, bounds, density, stretches, width};
 
 /// The runs of one table that nobody fills.
 pub struct SimulatedRuns {
     pub(super) set: RunSet<CountedFile>,
     inventory: Inventory,
     keys: Keys,
+    zones: Zones,
     room: ResidentBudget,
     /// Write buffers so far.
     segment: u64,
@@ -43,7 +44,7 @@ impl SimulatedRuns {
     /// No runs yet.
     pub fn new(policy: Policy, file_bytes: u64, lists: ListModel, keys: Keys, room: ResidentBudget) -> Self {
         let (set, inventory) = (RunSet::new(policy, file_bytes), Inventory::new(lists));
-        Self { set, inventory, keys, room, segment: 0, free_edits: 0 }
+        Self { set, inventory, keys, zones: Zones::of(keys), room, segment: 0, free_edits: 0 }
     }
 
     /// What records take in a run of this level.
@@ -76,7 +77,7 @@ impl SimulatedRuns {
         let buffer = (newest as f64 / width(&slice.range), coverage);
         let set = self.set.clone();
         let runs = taken(&set, &slice);
-        let stretches = stretches(&runs, &slice.range, (flushed > 0).then_some(buffer));
+        let stretches = stretches(&runs, &slice.range, (flushed > 0).then_some(buffer), &self.zones);
         let input = self.read(&runs, cause) + flushed;
         self.inventory.job(cause, input);
         let parts = self.write(&slice, &slice.range, &stretches, input, cause);
@@ -110,7 +111,9 @@ impl SimulatedRuns {
         let lows = [Bound::least()].into_iter().chain(bounds.iter().cloned());
         let highs = bounds.iter().cloned().map(Some).chain([None]);
         let part = |range: Range| {
-            let records = (records as f64 * width(&range) / WHOLE).round() as u64;
+            let even = records as f64 * width(&range) / WHOLE;
+            let met = self.zones.met(range.low.prefix, width(&range), coverage);
+            let records = met.unwrap_or(even).round() as u64;
             let portion = Portion { bytes: self.bytes_of(records, 0), records };
             let counts = Counted::new(u32::MAX, coverage);
             let fragment = CountedFile { counts, tree: None, pointed_bytes: 0 };
@@ -263,15 +266,24 @@ impl Simulated for SimulatedRuns {
         let (all, filters) = (Range::all, self.filters());
         let runs: Vec<(&Run<CountedFile>, Range)> =
             self.set.runs().iter().map(|run| (&**run, all())).collect();
-        let bounds = bounds(&runs, &all());
+        let mut bounds = bounds(&runs, &all());
+        self.zones.divide(&mut bounds, &all());
         let mut sums = Sums::default();
         let highs = bounds[1..].iter().map(|&prefix| Some(Bound::at_prefix(prefix))).chain([None]);
         for (&low, high) in bounds.iter().zip(highs) {
-            let share = width(&Range { low: Bound::at_prefix(low), high }) / WHOLE;
+            let width = width(&Range { low: Bound::at_prefix(low), high });
+            let share = width / WHOLE;
             let mut path = Path::new();
             for part in runs.iter().filter_map(|(run, _)| run.find(low, b"")) {
                 let counts = &part.fragment.counts;
-                path.pass(density(part) * WHOLE, counts.coverage(), filters.wasted_reads(counts.number()));
+                // Of skewed keys each place has its own share.
+                let met = self.zones.met(low, width, counts.coverage());
+                let found = self.keys.distinct().zip(met).map(|(keys, met)| met / (keys as f64 * share));
+                let (density, coverage) = match found {
+                    Some(found) => (found * self.keys.distinct().unwrap_or(1) as f64, found.min(1.0)),
+                    None => (density(part) * WHOLE, counts.coverage()),
+                };
+                path.pass(density, coverage, filters.wasted_reads(counts.number()));
             }
             sums.add(&path, share, self.keys);
         }

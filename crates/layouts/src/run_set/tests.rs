@@ -66,6 +66,8 @@ fn policies() -> Vec<Policy> {
         "jungle",
         "jungle:c=10",
         "jungle:c=2.5,t=4",
+        "jungle:levels=live",
+        "jungle:c=10,t=4,levels=live",
     ];
     names.map(|name| name.parse().unwrap()).to_vec()
 }
@@ -84,7 +86,8 @@ fn moved(inventory: &Inventory) -> f64 {
 #[test]
 fn the_structure_holds_after_every_write_buffer() {
     for policy in policies() {
-        for keys in [Keys::Unique, Keys::DrawnFrom(30 * UNIT)] {
+        let skewed = Keys::Zipf { keys: 30 * UNIT, exponent_percent: 99 };
+        for keys in [Keys::Unique, Keys::DrawnFrom(30 * UNIT), skewed] {
             let mut runs = simulated(policy, keys);
             for _ in 0..150 {
                 runs.flush(UNIT).unwrap();
@@ -102,6 +105,11 @@ fn the_structure_holds_after_every_write_buffer() {
                 Keys::DrawnFrom(keys) => {
                     let found = runs.paths().keys;
                     assert!((found / keys as f64 - 0.99).abs() < 0.02, "{policy}: {found} of {keys} keys");
+                }
+                Keys::Zipf { .. } => {
+                    let (found, met) = (runs.paths().keys, keys.collapse(150 * UNIT).0 as f64);
+                    // Within a file low keys are taken to be as many as others.
+                    assert!((found / met - 1.0).abs() < 0.1, "{policy}: {found} of {met} keys");
                 }
             }
         }
@@ -413,6 +421,9 @@ fn names_and_bytes_round_trip_and_bad_ones_are_refused() {
         ("jungle:c=2.50", "jungle:c=2.5"),
         ("jungle:c=2,t=10", "jungle:c=2"),
         ("jungle:t=8", "jungle:c=3,t=8"),
+        ("jungle:t=8,c=2", "jungle:c=2,t=8"),
+        ("jungle:levels=total", "jungle:c=3"),
+        ("jungle:levels=live,t=10", "jungle:c=3,levels=live"),
     ] {
         assert_eq!(name.parse::<Policy>().unwrap().to_string(), shown);
     }
@@ -434,6 +445,8 @@ fn names_and_bytes_round_trip_and_bad_ones_are_refused() {
         "jungle:c=nan",
         "jungle:c=3,t=1",
         "jungle:c=3,t=8,",
+        "jungle:c=3,c=4",
+        "jungle:levels=most",
     ] {
         assert!(name.parse::<Policy>().is_err(), "{name}");
     }

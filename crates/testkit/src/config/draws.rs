@@ -25,6 +25,7 @@ pub fn ordered_layouts() -> Vec<Layout> {
         "tiering:t=4",
         "jungle:c=1.5,t=3",
         "jungle",
+        "jungle:c=2,t=3,levels=live",
     ];
     names.iter().map(|name| name.parse().expect("names of layouts")).collect()
 }

@@ -47,6 +47,9 @@ pub(crate) struct SimulateArgs {
     /// Draw keys from this many; without it no key comes twice
     #[arg(long, value_name = "N", value_parser = amounts::parse)]
     distinct: Option<u64>,
+    /// Draw them by Zipf with this exponent, such as 0.99, low keys the more often
+    #[arg(long, value_name = "E", requires = "distinct", conflicts_with = "compare", value_parser = hundredths)]
+    zipf: Option<u32>,
     /// Tell how things stand at this many sizes, each twice the one before
     #[arg(long, value_name = "N", default_value_t = 1)]
     points: u32,
@@ -111,7 +114,11 @@ pub(crate) fn run(args: &SimulateArgs, common: &Common) -> Result<(), Failure> {
         key_bytes: args.key,
         value_bytes,
         records: args.records,
-        keys: args.distinct.map_or(Keys::Unique, Keys::DrawnFrom),
+        keys: match (args.distinct, args.zipf) {
+            (None, _) => Keys::Unique,
+            (Some(keys), None) => Keys::DrawnFrom(keys),
+            (Some(keys), Some(exponent_percent)) => Keys::Zipf { keys, exponent_percent },
+        },
     };
     let options = options(args, common);
     let form = common.form();
@@ -163,6 +170,11 @@ const COMPARED: [&str; 15] = [
     "range-merge",
     "immediate",
 ];
+
+fn hundredths(text: &str) -> Result<u32, String> {
+    let exponent = text.parse::<f64>().ok().filter(|exponent| (0.0..=3.0).contains(exponent));
+    exponent.map(|exponent| (exponent * 100.0).round() as u32).ok_or_else(|| "give a number up to 3".into())
+}
 
 fn forecast(
     args: &SimulateArgs,

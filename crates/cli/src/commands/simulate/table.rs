@@ -50,6 +50,8 @@ impl Table<'_> {
             None => "no key twice".to_string(),
             Some(keys) => format!("{} distinct keys", thousands(keys)),
         };
+        let keys =
+            keys + &self.0.zipf_exponent.map_or(String::new(), |exponent| format!(" by Zipf {exponent}"));
         row(f, "layout", &self.0.layout)?;
         let (key, value) = (self.0.key_bytes, self.0.value_bytes);
         row(f, "records", format_args!("{} of {key} + {value} B, {keys}", thousands(end.records)))?;

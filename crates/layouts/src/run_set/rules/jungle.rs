@@ -2,7 +2,8 @@
 //! to, so a merge writes its input and the nodes that change, and nothing of what was there. A tree whose file is more
 //! than C times as long as what lives of it is written anew: with the batch that would take it there, or by itself.
 //!
-//! A level's share is counted by what lives, with values that are pointed to. Trees are kept near the length of a file: a long one is written as
+//! A level's share is C times leveling's, counted by how long its files are; or leveling's, by what lives: both with
+//! values that are pointed to. Trees are kept near the length of a file: a long one is written as
 //! several, short ones join a neighbour once there are many of them. Neither makes a tree that the other would change
 //! at once.
 
@@ -10,9 +11,10 @@ use forebay_base::Range;
 use forebay_base::limits::BLOCK_BYTES;
 use forebay_buffer_tree::{Fragment, NodeId, Portion};
 
+use super::super::policy::LevelSizes;
 use super::super::set::{Part, Run, RunSet};
 use super::Step;
-use super::leveling::{self, Levels};
+use super::leveling::{self, Levels, Measure};
 
 /// A tree is split when this much of it lives, in files' lengths: into parts of two thirds of one at least.
 const SPLIT: f64 = 1.5;
@@ -32,13 +34,28 @@ const GATHERED: usize = 8;
 /// A file that was just written is no longer than what lives of it and this: its end is a whole block.
 const SLACK_BYTES: u64 = 4 * BLOCK_BYTES as u64;
 
+/// T, C, and what levels may have.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Trees {
+    pub(super) levels: Levels,
+    factor: f64,
+}
+
+impl Trees {
+    pub(super) fn new(ratio: u32, factor: f64, sizes: LevelSizes) -> Self {
+        let measure = match sizes {
+            LevelSizes::Live => Measure::Live,
+            LevelSizes::Total => Measure::Files { factor },
+        };
+        Self { levels: Levels { ratio, gathered: GATHERED, measure }, factor }
+    }
+}
+
 pub(super) fn next<F: Fragment>(
     set: &RunSet<F>,
-    ratio: u32,
-    factor: f64,
+    Trees { levels, factor }: Trees,
     is_free: impl Fn(NodeId) -> bool,
 ) -> Option<Step> {
-    let levels = levels(ratio);
     if let Some(step) = leveling::form(set) {
         return leveling::free(step, is_free);
     }
@@ -48,7 +65,8 @@ pub(super) fn next<F: Fragment>(
     }
     let grown = set.runs.iter().filter(|run| run.level > 0 && is_free(run.id));
     let runs: Vec<&Run<F>> = grown.map(|run| &**run).collect();
-    let has_room = |run: &&&Run<F>| run.whole_bytes() as f64 <= leveling::target_bytes(set, ratio, run.level);
+    let is_last = |run: &Run<F>| set.runs.last().is_some_and(|last| last.id == run.id);
+    let has_room = |run: &&&Run<F>| is_last(run) || levels.fullness(set, run) <= 1.0;
     let file_bytes = set.file_bytes as f64;
     // What joins is written anew with it. Where a level has no room, that might be on its way down next.
     let rewritten = join(&runs, file_bytes)
@@ -58,8 +76,20 @@ pub(super) fn next<F: Fragment>(
     rewritten.or_else(|| leveling::push(set, levels, is_free, |run| victim(set, run)))
 }
 
-pub(super) fn levels(ratio: u32) -> Levels {
-    Levels { ratio, gathered: GATHERED }
+/// How long a level's files are, with values that they point to. Short records are written anew with what comes, so that
+/// nothing lies beside them: they count as if it did, or there would be C times as many of them to be written anew.
+pub(in super::super) fn length_of<F: Fragment>(run: &Run<F>, factor: f64) -> f64 {
+    // Two parts of one tree lie side by side.
+    let files = run.parts.chunk_by(|one, other| one.fragment.id() == other.fragment.id());
+    let length = |parts: &[std::sync::Arc<Part<F>>]| {
+        let whole = parts.iter().map(|part| part.whole_bytes()).fold(0, u64::saturating_add);
+        let grown = parts.iter().filter_map(|part| part.fragment.grown_bytes()).max();
+        match grown.filter(|_| !parts.iter().any(|part| lies_in_leaves(part.portion))) {
+            Some(grown) => grown as f64,
+            None => factor * whole as f64,
+        }
+    };
+    files.map(length).sum()
 }
 
 /// How many times as long a part's file is as what lives of it.
@@ -151,6 +181,12 @@ pub(super) fn rebuilds<F: Fragment>(part: &Part<F>, batch_bytes: u64, factor: f6
 const ALL: f64 = 0.9;
 /// Up to such a mean length of records, their values are taken to lie in the tree's leaves.
 const INLINE_BYTES_MAX: f64 = 96.0;
+
+/// Whether values are short enough to lie in leaves.
+fn lies_in_leaves(tree: Portion) -> bool {
+    tree.bytes as f64 <= INLINE_BYTES_MAX * tree.records.max(1) as f64
+}
+
 /// What a leaf has of a record whose value is elsewhere.
 const ENTRY_BYTES: f64 = 32.0;
 
@@ -158,7 +194,7 @@ const ENTRY_BYTES: f64 = 32.0;
 fn copied_bytes(tree: Portion, batch_bytes: f64) -> f64 {
     let records = tree.records.max(1) as f64;
     let record_bytes = tree.bytes.max(1) as f64 / records;
-    let entry_bytes = if record_bytes > INLINE_BYTES_MAX { ENTRY_BYTES } else { record_bytes };
+    let entry_bytes = if lies_in_leaves(tree) { record_bytes } else { ENTRY_BYTES };
     let leaves = (records * entry_bytes / BLOCK_BYTES as f64).max(1.0);
     let touched = 1.0 - (-batch_bytes / record_bytes / leaves).exp();
     records * entry_bytes * touched

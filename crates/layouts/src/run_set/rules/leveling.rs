@@ -8,7 +8,7 @@
 use forebay_buffer_tree::{Fragment, NodeId};
 
 use super::super::set::{Run, RunSet, total};
-use super::{Step, merge};
+use super::{Step, jungle, merge};
 
 /// How levels grow.
 #[derive(Clone, Copy, Debug)]
@@ -16,11 +16,30 @@ pub(super) struct Levels {
     pub(super) ratio: u32,
     /// This many write buffers are gathered before they are merged.
     pub(super) gathered: usize,
+    pub(super) measure: Measure,
+}
+
+/// What a level has, and how much that may be by its share.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Measure {
+    /// What lives, with the values that it points to.
+    Live,
+    /// Its files, this many times as long.
+    Files { factor: f64 },
 }
 
 impl Levels {
     pub(super) fn new(ratio: u32) -> Self {
-        Self { ratio, gathered: 4 }
+        Self { ratio, gathered: 4, measure: Measure::Live }
+    }
+
+    /// How much a level has, by what it may have.
+    pub(super) fn fullness<F: Fragment>(self, set: &RunSet<F>, run: &Run<F>) -> f64 {
+        let target = target_bytes(set, self.ratio, run.level);
+        match self.measure {
+            Measure::Live => run.whole_bytes() as f64 / target,
+            Measure::Files { factor } => jungle::length_of(run, factor) / (factor * target),
+        }
     }
 }
 
@@ -70,10 +89,12 @@ pub(super) fn push<F: Fragment>(
     is_free: impl Fn(NodeId) -> bool,
     victim: impl Fn(&Run<F>) -> Option<usize>,
 ) -> Option<Step> {
-    let excess = |run: &Run<F>| run.whole_bytes() as f64 / target_bytes(set, levels.ratio, run.level);
     let inner = set.runs[gathered(set)..].split_last().map_or(&[][..], |(_, inner)| inner);
-    let mut full: Vec<_> =
-        inner.iter().map(|run| (excess(run), run)).filter(|(excess, _)| *excess > 1.0).collect();
+    let mut full: Vec<_> = inner
+        .iter()
+        .map(|run| (levels.fullness(set, run), run))
+        .filter(|(fullness, _)| *fullness > 1.0)
+        .collect();
     full.sort_by(|(left, _), (right, _)| right.total_cmp(left));
     let next_is_free = |run: &Run<F>| {
         let next = set.runs.iter().find(|other| other.level == run.level + 1);
@@ -130,8 +151,8 @@ fn gathered_bytes<F>(set: &RunSet<F>, levels: Levels) -> f64 {
     levels.gathered as f64 * unit_bytes.max(1) as f64
 }
 
-/// What a level may have, with the values that it points to.
-pub(super) fn target_bytes<F: Fragment>(set: &RunSet<F>, ratio: u32, level: u32) -> f64 {
+/// What may live of a level in leveling, with the values that it points to.
+fn target_bytes<F: Fragment>(set: &RunSet<F>, ratio: u32, level: u32) -> f64 {
     let Some(last) = set.runs.last() else { return f64::INFINITY };
     debug_assert!(level <= last.level, "no level is below the last");
     (last.whole_bytes() as f64 / f64::from(ratio).powi(last.level.saturating_sub(level) as i32)).max(1.0)
@@ -159,9 +180,9 @@ pub(super) fn debt_bytes<F: Fragment>(set: &RunSet<F>, levels: Levels) -> u64 {
     let waiting = waiting.iter().map(|run| run.bytes());
     let inner = set.runs[gathered..].split_last().map_or(&[][..], |(_, inner)| inner);
     let excess = inner.iter().map(|run| {
-        let share = target_bytes(set, levels.ratio, run.level) / run.whole_bytes().max(1) as f64;
+        let share = 1.0 / levels.fullness(set, run).max(1.0);
         // What they point to stays where it is.
-        (run.bytes() as f64 * (1.0 - share).max(0.0)) as u64
+        (run.bytes() as f64 * (1.0 - share)) as u64
     });
     total(waiting.chain(excess))
 }

@@ -16,6 +16,8 @@ use super::policy::{FACTOR_PERCENT_MIN, Policy, factor_of};
 use super::set::{Part, Run, RunSet};
 use crate::files::ResidentBudget;
 use geometric::Shape;
+#[cfg(test)]
+pub(super) use jungle::length_of;
 use leveling::Levels;
 
 /// A write buffer's way into the runs.
@@ -91,8 +93,8 @@ impl Policy {
             Self::RangeMerge => range_merge::victim(set, room, is_free).map(Step::Evict),
             Self::Leveling { ratio } => leveling::next(set, Levels::new(ratio), is_free),
             Self::Tiering { runs_max } => tiering::next(set, runs_max as usize, is_free),
-            Self::Jungle { ratio, factor_percent } => {
-                jungle::next(set, ratio, factor_of(factor_percent), is_free)
+            Self::Jungle { ratio, factor_percent, levels } => {
+                jungle::next(set, jungle::Trees::new(ratio, factor_of(factor_percent), levels), is_free)
             }
         }
     }
@@ -104,7 +106,10 @@ impl Policy {
             Self::Geometric { ratio } => geometric::debt_bytes(set, Shape::Ratio(ratio)),
             Self::Partitions { runs_max } => geometric::debt_bytes(set, Shape::Runs(runs_max)),
             Self::Leveling { ratio } => leveling::debt_bytes(set, Levels::new(ratio)),
-            Self::Jungle { ratio, .. } => leveling::debt_bytes(set, jungle::levels(ratio)),
+            Self::Jungle { ratio, factor_percent, levels } => {
+                let trees = jungle::Trees::new(ratio, factor_of(factor_percent), levels);
+                leveling::debt_bytes(set, trees.levels)
+            }
             Self::Tiering { runs_max } => tiering::debt_bytes(set, runs_max as usize),
             _ => 0,
         }

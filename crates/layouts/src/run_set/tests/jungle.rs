@@ -1,5 +1,6 @@
 //! Jungle's promises, over counts: what is written, what is kept, and that nothing is done over and over.
 
+use super::super::rules::length_of;
 use super::*;
 
 /// A write buffer, and a file.
@@ -113,13 +114,36 @@ fn values_that_are_long_are_written_few_times() {
     assert!(jungle < 1.05 * leveling && most < 1.1 * kept, "{jungle} of {leveling}, {most} of {kept}");
 }
 
+/// "The limit, which is C times bigger than the limit in leveling" (section 3): so more lies in upper levels, what goes
+/// down from them is longer and has fewer copied nodes, and less of it was written again meanwhile.
+#[test]
+fn levels_by_length_hold_more_and_write_less() {
+    for factor in [2.0, 5.0, 10.0] {
+        let of = |levels: &str| {
+            let mut load = Load::filled(&format!("jungle:c={factor},levels={levels}"), 1024, UNITS);
+            let (written, most) = load.cost(6);
+            let [.., upper, last] = load.runs.set.runs() else { panic!("there are two levels") };
+            assert_eq!((upper.level() + 1, last.level()), (last.level(), 2), "{factor}");
+            let share = upper.bytes() as f64 / last.bytes() as f64;
+            let length = length_of(upper, factor) / last.bytes() as f64;
+            (written, most, share, length)
+        };
+        let (live, total) = (of("live"), of("total"));
+        assert!(total.0 < live.0 && total.2 > 1.2 * live.2, "c = {factor}: {live:?}, {total:?}");
+        assert!(live.2 < 0.11 && total.3 < 0.11 * factor, "c = {factor}: {live:?}, {total:?}");
+        let level_0 = 8.0 / UNITS as f64;
+        assert!(total.1 < factor * 10.0 / 9.0 * 1.05 + level_0, "c = {factor}: {total:?}");
+    }
+}
+
 /// No tree's file is longer than C times what lives of it, by more than its last batch had nodes. All files together
 /// are as long as C and the upper levels make them.
 #[test]
 fn files_are_no_longer_than_c_says() {
-    for (factor, record_bytes) in [(1.5, 1024), (2.0, 1024), (3.0, 128), (10.0, 1024), (10.0, 256), (2.0, 64)]
-    {
-        let mut load = Load::new(&format!("jungle:c={factor}"), record_bytes, 100);
+    let cases = [(1.5, 1024), (2.0, 1024), (3.0, 128), (10.0, 1024), (10.0, 256), (2.0, 64)];
+    let both = cases.iter().flat_map(|case| ["live", "total"].map(|levels| (case, levels)));
+    for (&(factor, record_bytes), levels) in both {
+        let mut load = Load::new(&format!("jungle:c={factor},levels={levels}"), record_bytes, 100);
         for _ in 0..500 {
             load.flush();
             for (part, grown) in load.trees() {

@@ -115,12 +115,11 @@ public final class ForebayStateStoreSuite extends StateStoreSuiteBase<ForebaySta
         return newStoreProvider(id(), useColumnFamilies);
     }
 
-    @Override
+    /** Since Spark 4.1, as is the next one. */
     public ForebayStateStoreProvider newStoreProviderWithClonedConf(StateStoreId id) {
         return make(id, SQLConf.get().clone(), new Configuration(), false);
     }
 
-    @Override
     public ForebayStateStoreProvider newStoreProviderNoInit() {
         return new ForebayStateStoreProvider();
     }

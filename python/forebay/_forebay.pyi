@@ -56,6 +56,7 @@ class _DatabaseOptions(TypedDict, total=False):
     sync_interval: timedelta | str
     read_compaction_ratio: float
     keep_changes: int | str
+    resident_percent: int
     open_files_max: int
     transaction_attempts: int
     transaction_reads: int | str

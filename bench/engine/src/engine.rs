@@ -69,6 +69,8 @@ pub struct LeveledOptions {
 pub struct TableOptions {
     /// Its organisation; in key order, where the workload asks for that.
     pub layout: Option<String>,
+    /// Percent of the memory that tables may keep records in.
+    pub resident_percent: Option<u32>,
     /// Capacity of a node.
     pub node_bytes: Option<u64>,
     /// The most children of a node.

@@ -62,6 +62,9 @@ impl Kind for Forebay {
         if let Some(repeats) = setup.forebay.repeats_max {
             options.push_str(&format!(", repeats_max {repeats}"));
         }
+        if let Some(percent) = setup.forebay.resident_percent {
+            options.push_str(&format!(", resident_percent {percent}"));
+        }
         if let Some(ratio) = setup.forebay.read_compaction_ratio {
             options.push_str(&format!(", read_compaction_ratio {ratio}"));
         }
@@ -87,6 +90,9 @@ impl Kind for Forebay {
             .sync_interval(setup.sync_interval)
             .log(has_log(setup))
             .durability(durability(setup));
+        if let Some(percent) = setup.forebay.resident_percent {
+            options = options.resident_percent(percent);
+        }
         if let Some(ratio) = setup.forebay.read_compaction_ratio {
             options = options.read_compaction_ratio(ratio);
         }

@@ -3,15 +3,15 @@
 mod division;
 mod encryption;
 mod reads;
+mod validate;
 
 use std::time::Duration;
 
-use forebay_base::{Error, Result};
 use forebay_env::Env;
 use forebay_layouts::Layout;
 use forebay_store::log::Durability;
 
-use crate::pool::{Pool, Rate};
+use crate::pool::Pool;
 pub(crate) use division::Division;
 pub use reads::ReadOptions;
 
@@ -22,6 +22,7 @@ pub struct Options {
     pub(crate) pool: Option<Pool>,
     pub(crate) write_buffer_bytes: Option<u64>,
     pub(crate) write_buffers: Option<usize>,
+    pub(crate) resident_percent: Option<u32>,
     pub(crate) background_threads: Option<usize>,
     pub(crate) background_rate_bytes: u64,
     pub(crate) durability: Option<Durability>,
@@ -64,6 +65,7 @@ impl Default for Options {
             pool: None,
             write_buffer_bytes: None,
             write_buffers: None,
+            resident_percent: None,
             background_threads: None,
             background_rate_bytes: 0,
             durability: None,
@@ -104,7 +106,7 @@ impl Buffers {
 /// How many write buffers there are, and which part of the memory limit each takes, unless that is said. The longer they
 /// are, the fewer lists there are, and the less often records are merged.
 const WRITE_BUFFERS: (usize, u64) = (2, 4);
-/// Beside tables that keep records in memory, which take a quarter of the limit.
+/// Where their size is given, or of what is left beside tables that keep records in memory.
 const MANY_WRITE_BUFFERS: (usize, u64) = (3, 8);
 /// What a database may take unless that is said.
 const MEMORY_LIMIT_BYTES: u64 = 256 << 20;
@@ -131,9 +133,15 @@ const OPEN_FILES: usize = 4096;
 const OPEN_FILES_PART: usize = 4;
 /// What a process may have open, where the system does not say.
 const PROCESS_FILES: usize = 1024;
-/// Tables keep something of this many write buffers in memory, of each as little as it may be. The log goes back as
-/// far.
-pub(crate) const RESIDENT_BUFFERS_MAX: usize = 8;
+/// Tables keep something of this many write buffers in memory at least, of each as little as it may be. The log goes
+/// back as far.
+const RESIDENT_BUFFERS_MAX: u64 = 8;
+/// The part of the memory limit that they take, unless it is said, and what it may be: with more nothing would be left for
+/// reading.
+const RESIDENT_PERCENT: u32 = 25;
+const RESIDENT_PERCENT_MAX: u32 = 60;
+/// How many write buffers it has room for, unless their size is given: one of them is always coming.
+const RESIDENT_BUFFERS: u64 = 4;
 /// A segment of the log stays for its values where they are this share of it at least.
 pub(crate) const VALUES_SHARE_MIN: f64 = 0.5;
 /// Of writers that all change one key each may lose against all others a few hundred times in a row.
@@ -179,8 +187,9 @@ impl Options {
         self
     }
 
-    /// Size of one write buffer; a quarter of the memory limit by default, or an eighth while there are tables that keep
-    /// records in memory ([`Layout::range_merge`](crate::Layout::range_merge)). What is flushed at a time is a write
+    /// Size of one write buffer; a quarter of the memory limit by default, or a sixteenth while there are tables that keep
+    /// records in memory ([`Layout::range_merge`](crate::Layout::range_merge)) and nothing is said of
+    /// [`resident_percent`](Self::resident_percent). What is flushed at a time is a write
     /// buffer: of two sizes the longer one merges less often, and lookups meet fewer lists.
     pub fn write_buffer(mut self, bytes: u64) -> Self {
         self.write_buffer_bytes = Some(bytes);
@@ -192,6 +201,16 @@ impl Options {
     /// shorter where their size is not given: all of them take no more memory.
     pub fn write_buffers(mut self, count: usize) -> Self {
         self.write_buffers = Some(count);
+        self
+    }
+
+    /// Which part of the memory limit tables that keep records in memory
+    /// ([`Layout::range_merge`](crate::Layout::range_merge)) may take for that, all together, with filters and page search:
+    /// from 1 to 60 percent, 25 by default, or two write buffers where their size is given and that is less. What they
+    /// write falls as this grows. A write buffer is a quarter of it then, or an eighth of what is left where that is less;
+    /// one that is given has to fit into it twice. What filters and cached pages have is what these leave.
+    pub fn resident_percent(mut self, percent: u32) -> Self {
+        self.resident_percent = Some(percent);
         self
     }
 
@@ -342,91 +361,6 @@ impl Options {
     pub(crate) fn memory_limit_bytes(&self) -> u64 {
         let usual = self.pool.as_ref().map_or(MEMORY_LIMIT_BYTES, Pool::usual_share_bytes);
         self.memory_limit_bytes.unwrap_or(usual)
-    }
-
-    fn validate_memory(&self) -> Result<()> {
-        let limit_bytes = self.memory_limit_bytes();
-        if self.pool.is_some() && (self.memory_limit_bytes.is_some() || self.background_threads.is_some()) {
-            return Err(Error::invalid(
-                "a pool has memory and threads for all its databases; leave out memory_limit and background_threads, or \
-                 pool",
-            ));
-        }
-        if self.pool.is_some() && self.background_rate_bytes > 0 {
-            return Err(Error::invalid(
-                "a pool has one background_rate for all its databases; leave it out, and call \
-                 Pool::set_background_rate",
-            ));
-        }
-        if limit_bytes < MEMORY_LIMIT_BYTES_MIN {
-            return Err(Error::invalid(format!(
-                "memory_limit is {limit_bytes} bytes; at least {MEMORY_LIMIT_BYTES_MIN} are needed"
-            )));
-        }
-        let (buffers, beside_records) = (self.division().buffers(false), self.division().buffers(true));
-        let (count, buffer) = (buffers.count, buffers.bytes);
-        if count < 2 {
-            return Err(Error::invalid(format!("write_buffers is {count}; at least 2 are needed")));
-        }
-        if !(WRITE_BUFFER_BYTES_MIN..=WRITE_BUFFER_BYTES_MAX).contains(&buffer) {
-            return Err(Error::invalid(format!(
-                "write_buffer is {buffer} bytes; it must be between {WRITE_BUFFER_BYTES_MIN} and {WRITE_BUFFER_BYTES_MAX}"
-            )));
-        }
-        let total = buffers.total_bytes().max(beside_records.total_bytes());
-        if total > limit_bytes / 4 * 3 {
-            return Err(Error::invalid(format!(
-                "write_buffers is {count} of {buffer} bytes each, too much for a memory_limit of {limit_bytes} bytes; raise \
-                 the limit to at least {}, or lower write_buffer",
-                total.div_ceil(3).saturating_mul(4)
-            )));
-        }
-        Ok(())
-    }
-
-    pub(crate) fn validate(&self) -> Result<()> {
-        self.validate_memory()?;
-        Rate::validate(self.background_rate_bytes)?;
-        if let Some(threads) =
-            self.background_threads.filter(|threads| !(1..=BACKGROUND_THREADS_MAX).contains(threads))
-        {
-            return Err(Error::invalid(format!(
-                "background_threads is {threads}; it must be between 1 and {BACKGROUND_THREADS_MAX}"
-            )));
-        }
-        if self.sync_interval < SYNC_INTERVAL_MIN {
-            return Err(Error::invalid(format!(
-                "sync_interval is {:?}; it must be at least {SYNC_INTERVAL_MIN:?}; for writes that are durable at once use \
-                 Durability::Disk",
-                self.sync_interval
-            )));
-        }
-        if let Some(files) = self.open_files_max.filter(|&files| files < OPEN_FILES_MIN) {
-            return Err(Error::invalid(format!(
-                "open_files_max is {files}; at least {OPEN_FILES_MIN} are needed"
-            )));
-        }
-        if self.read_compaction_ratio.is_nan() || self.read_compaction_ratio < 0.0 {
-            return Err(Error::invalid(format!(
-                "read_compaction_ratio is {}; it must be 0 or more",
-                self.read_compaction_ratio
-            )));
-        }
-        if self.transaction_attempts == 0 {
-            return Err(Error::invalid("transaction_attempts is 0; a transaction is tried once at least"));
-        }
-        if self.salvage && !self.read_only {
-            return Err(Error::invalid("salvage is for reading only; set read_only too"));
-        }
-        if self.read_only && self.create_if_missing {
-            return Err(Error::invalid("read_only and create_if_missing contradict each other; choose one"));
-        }
-        let division = self.division();
-        debug_assert!(
-            division.cache_bytes_min() + division.filter_bytes_min() <= division.reading_bytes(),
-            "pages and filters both have what they have at least"
-        );
-        Ok(())
     }
 
     /// The size of one write buffer that these options come to, in whole blocks, where all tables have this layout.

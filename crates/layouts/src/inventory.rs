@@ -190,6 +190,14 @@ impl Inventory {
         self.file_bytes_max
     }
 
+    /// What this many records take in memory, in lists of this many bytes at least, with filters and page search.
+    pub(crate) fn memory_bytes_of(&self, records: u64, list_bytes_min: u64) -> u64 {
+        let (record_bytes, options) = (self.model.record_bytes.max(1), &self.model.options);
+        let all = records.max(list_bytes_min.div_ceil(record_bytes));
+        let whole = ListSize::of(options, record_bytes, all, all).memory_bytes();
+        (u128::from(whole) * u128::from(records) / u128::from(all.max(1))) as u64
+    }
+
     /// The id that the next file will have.
     pub fn next_id(&self) -> u32 {
         self.files.len() as u32

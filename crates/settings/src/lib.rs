@@ -41,6 +41,7 @@ pub fn database(name: &str, value: &str) -> Result<Setting<Options>> {
         "memory_limit": sizes::parse => memory_limit,
         "write_buffer": sizes::parse => write_buffer,
         "write_buffers": number => write_buffers,
+        "resident_percent": number => resident_percent,
         "background_threads": number => background_threads,
         "background_rate": sizes::parse => background_rate,
         "durability": durability => durability,

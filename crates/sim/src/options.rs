@@ -40,7 +40,7 @@ pub struct SimOptions {
 }
 
 /// Options that a failing history may do without.
-pub(crate) const PLAIN: [&str; 19] = [
+pub(crate) const PLAIN: [&str; 20] = [
     "encryption",
     "faults",
     "opening",
@@ -59,6 +59,7 @@ pub(crate) const PLAIN: [&str; 19] = [
     "groups",
     "pool",
     "rate",
+    "resident",
     "codec",
 ];
 
@@ -134,6 +135,7 @@ impl SimOptions {
             "groups" => self.config.groupings = None,
             "pool" => self.config.pool = None,
             "rate" => self.config.background_rate_bytes = 0,
+            "resident" => self.config.resident_percent = None,
             "read-compaction" => self.config.read_compaction_ratio = 0.0,
             _ => self.config.codec = forebay::Codec::None,
         }

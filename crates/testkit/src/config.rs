@@ -14,7 +14,7 @@ use forebay_env::{Env, Rng};
 
 pub use self::draws::ordered_layouts;
 pub(crate) use self::draws::{draw_groupings, draw_layout, draw_prefix_filter, draw_rate};
-use self::draws::{draw_pool, draw_prefix_filters, draw_reading};
+use self::draws::{draw_pool, draw_prefix_filters, draw_reading, draw_resident};
 use crate::tables::keeps_order;
 use crate::{Keys, Merging, TABLES, Trip, Values};
 
@@ -68,6 +68,8 @@ pub struct Config {
     pub write_buffer_bytes: Option<u64>,
     /// How many there are, if not as many as usual.
     pub write_buffers: Option<usize>,
+    /// The part of the memory limit that tables keep records in, if it is not the usual one.
+    pub resident_percent: Option<u32>,
     /// How many compactors there are.
     pub background_threads: usize,
     /// How readily lists are merged for the sake of lookups.
@@ -144,6 +146,7 @@ impl Default for Config {
             reading: ReadOptions::default(),
             write_buffer_bytes: Some(8 << 10),
             write_buffers: Some(3),
+            resident_percent: None,
             background_threads: 2,
             read_compaction_ratio: 8.0,
             keep_changes_bytes: 0,
@@ -185,6 +188,7 @@ impl Config {
             reading: draw_reading(&mut rng.clone().fork().fork().fork().fork()),
             write_buffer_bytes: Some([4 << 10, 8 << 10, 16 << 10][rng.index(3)]),
             write_buffers: Some([2, 3, 5][rng.index(3)]),
+            resident_percent: None,
             // In so small a database, lookups seldom pay for a merge at what they really cost.
             read_compaction_ratio: [0.0, 8.0, 1e6][rng.index(3)],
             open_files_max: None,
@@ -248,6 +252,7 @@ impl Config {
             }),
             open_files_max: [None, None, Some(16)][rng.index(3)],
             background_rate_bytes: draw_rate(&mut more.clone().fork().fork().fork().fork()),
+            resident_percent: draw_resident(&mut more.clone().fork().fork().fork().fork().fork()),
             apart_bytes_min,
             keys,
             values,
@@ -330,6 +335,9 @@ impl Config {
         }
         if let Some(count) = self.write_buffers {
             options = options.write_buffers(count);
+        }
+        if let Some(percent) = self.resident_percent {
+            options = options.resident_percent(percent);
         }
         if let Some(files) = self.open_files_max {
             options = options.open_files_max(files);

@@ -51,8 +51,8 @@ struct Work {
 /// A wait for merges that make room.
 #[derive(Clone, Copy)]
 struct Waits {
-    /// What tables held in memory when it began.
-    full_bytes: u64,
+    /// How much more tables kept in memory than may stay, when it began.
+    excess_bytes: u64,
     began: Duration,
     /// When compactors are told again if they rest.
     next_look: Duration,
@@ -156,11 +156,9 @@ impl Flusher {
 impl Work {
     /// How much of the buffer is flushed, from 0 to 1: writers go on as far.
     fn share(&self, background: &Background) -> f64 {
-        let room = self.waits.map(|Waits { full_bytes: full, .. }| {
-            let now = background.versions.lists.resident.used_bytes.load(Ordering::Relaxed);
-            let wanted =
-                full.saturating_sub(background.versions.lists.resident.bytes.load(Ordering::Relaxed) / 2);
-            ROOM_SHARE * (full.saturating_sub(now) as f64 / wanted.max(1) as f64).min(1.0)
+        let room = self.waits.map(|Waits { excess_bytes, .. }| {
+            let now = background.versions.lists.resident.excess_bytes();
+            ROOM_SHARE * (excess_bytes.saturating_sub(now) as f64 / excess_bytes.max(1) as f64)
         });
         let written = self.done_bytes as f64 / self.bytes.max(1) as f64;
         let left = 1.0 - SORTED_SHARE - room.map_or(0.0, |_| ROOM_SHARE);
@@ -194,9 +192,9 @@ impl Work {
                 }
                 FlushPlan::Waits(entry) => {
                     let now = background.context.env.clock.now();
-                    let full_bytes = background.versions.lists.resident.used_bytes.load(Ordering::Relaxed);
+                    let excess_bytes = background.versions.lists.resident.excess_bytes();
                     let next_look = now + super::RETRY_AFTER;
-                    let waits = self.waits.get_or_insert(Waits { full_bytes, began: now, next_look });
+                    let waits = self.waits.get_or_insert(Waits { excess_bytes, began: now, next_look });
                     return background.wait_for_room(&entry, now, waits);
                 }
                 // It takes its records with it.

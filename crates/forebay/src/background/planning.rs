@@ -48,6 +48,15 @@ impl Background {
         self.end_passes(&state);
         let mut tables: Vec<_> = state.tables.values().collect();
         let due_below = self.versions.lists.resident.due_below.load(Ordering::Relaxed);
+        let is_crowded = self.versions.lists.resident.excess_bytes() > 0;
+        let keeping = || state.tables.values().filter(|table| table.version.resident().is_some());
+        let owed_bytes: u64 = keeping().map(|table| table.version.debt_bytes()).sum();
+        let is_pool = is_crowded && keeping().nth(1).is_some();
+        // What all owe for what they keep in memory is for the one with the fullest key range to pay.
+        let owes = |table: &TableState| match is_pool && table.version.resident().is_some() {
+            true => (owed_bytes, table.version.fullest_bytes()),
+            false => (table.version.debt_bytes(), 0),
+        };
         let holds_log = |table: &TableState| {
             table.version.resident().is_some_and(|resident| resident.first_segment < due_below)
         };
@@ -55,7 +64,7 @@ impl Background {
         failed.retain(|id| state.tables.contains_key(id));
         tables.sort_by_key(|table| {
             let last = failed.iter().position(|&id| id == table.id);
-            (last, Reverse((holds_log(table), table.version.debt_bytes())))
+            (last, Reverse((holds_log(table), owes(table))))
         });
         drop(failed);
         self.space.empty_trash_for_space(&state);

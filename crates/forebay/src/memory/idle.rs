@@ -163,7 +163,7 @@ impl MemoryShares {
         let state = self.versions.state();
         self.size_buffers(&state);
         let division = self.context.division();
-        self.versions.lists.resident.bytes.store(division.resident_bytes(), Ordering::Relaxed);
+        self.versions.lists.resident.set_room(division.resident_room());
         let (limit, held) = (self.filter_bytes_of(&division), self.context.metrics.filter_memory_bytes.get());
         let cache_bytes = division.cache_bytes_min() + limit.saturating_sub(held);
         debug_assert!(

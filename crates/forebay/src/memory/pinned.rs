@@ -27,7 +27,7 @@ impl MemoryShares {
     /// their share.
     pub(crate) fn move_pinned_lists(&self) {
         let context = &self.context;
-        if context.metrics.memory.now(Owner::Resident) <= context.division().resident_bytes() {
+        if context.metrics.memory.now(Owner::Resident) <= context.division().resident_room().bytes {
             return;
         }
         let retired = self.versions.lock().retired.kept();

@@ -2,10 +2,12 @@
 //! database may take, which in a [pool](crate::Pool) is another one from time to time.
 
 use super::{
-    BLOCK_BYTES, Buffers, MANY_WRITE_BUFFERS, MERGE_BYTES_MAX, Options, TRANSACTION_READ_BYTES_MIN,
-    TRANSACTION_READS_PART, WRITE_BUFFER_BYTES_MAX, WRITE_BUFFER_BYTES_MIN, WRITE_BUFFERS,
+    BLOCK_BYTES, Buffers, MANY_WRITE_BUFFERS, MERGE_BYTES_MAX, Options, RESIDENT_BUFFERS,
+    RESIDENT_BUFFERS_MAX, RESIDENT_PERCENT, TRANSACTION_READ_BYTES_MIN, TRANSACTION_READS_PART,
+    WRITE_BUFFER_BYTES_MAX, WRITE_BUFFER_BYTES_MIN, WRITE_BUFFERS,
 };
 use crate::pool::Pool;
+use forebay_store::list::ResidentRoom;
 
 /// So little memory is a mapping of its own, which takes what is filled of it.
 const POOLED_BUFFER_BYTES_MIN: u64 = 64 << 10;
@@ -28,6 +30,7 @@ pub(crate) struct Division {
     pub(crate) limit_bytes: u64,
     write_buffer_bytes: Option<u64>,
     write_buffers: Option<usize>,
+    resident_percent: Option<u32>,
     compactors: usize,
     work: Work,
 }
@@ -40,10 +43,11 @@ impl Options {
 
     /// Of this many bytes.
     pub(crate) fn divided(&self, limit_bytes: u64) -> Division {
-        let Self { write_buffer_bytes, write_buffers, .. } = *self;
+        let Self { write_buffer_bytes, write_buffers, resident_percent, .. } = *self;
         let of_pool = |pool: &Pool| Work::OfPool { job_bytes: pool.job_bytes() };
         let work = self.pool.as_ref().map_or(Work::Own, of_pool);
-        Division { limit_bytes, write_buffer_bytes, write_buffers, compactors: self.compactors(), work }
+        let compactors = self.compactors();
+        Division { limit_bytes, write_buffer_bytes, write_buffers, resident_percent, compactors, work }
     }
 }
 
@@ -59,7 +63,8 @@ impl Division {
         let is_many = beside_records || self.write_buffer_bytes.is_some();
         let (usual_count, part) = if is_many { MANY_WRITE_BUFFERS } else { WRITE_BUFFERS };
         let count = self.write_buffers.unwrap_or(usual_count);
-        let usual = (self.limit_bytes / part).min(WRITE_BUFFER_BYTES_MAX);
+        let usual = if beside_records { self.buffer_bytes_beside_records() } else { self.limit_bytes / part };
+        let usual = usual.min(WRITE_BUFFER_BYTES_MAX);
         // More of them share what they would take in all.
         let shorter = usual.saturating_mul(usual_count as u64) / count.max(usual_count) as u64;
         let bytes = match (self.work, self.write_buffer_bytes) {
@@ -75,6 +80,17 @@ impl Division {
             "as its share is"
         );
         Buffers { count, bytes: bytes.checked_next_multiple_of(BLOCK_BYTES).unwrap_or(u64::MAX) }
+    }
+
+    /// How long a write buffer is beside tables that keep records in memory: of their share a part, and no more than three
+    /// of what that leaves.
+    fn buffer_bytes_beside_records(&self) -> u64 {
+        let resident = match self.resident_percent {
+            Some(_) => self.resident_bytes(),
+            None => (u128::from(self.limit_bytes) * u128::from(RESIDENT_PERCENT) / 100) as u64,
+        };
+        let left = self.limit_bytes.saturating_sub(resident);
+        (resident / RESIDENT_BUFFERS).min(left / MANY_WRITE_BUFFERS.1)
     }
 
     /// Memory for what one transaction has read, unless that is given.
@@ -117,10 +133,24 @@ impl Division {
         spare + buffers.total_bytes() / 2
     }
 
-    /// Memory for records that tables keep in memory, of all of them: two write buffers, one of which comes at any
-    /// moment. It is taken from that for reading.
-    pub(crate) fn resident_bytes(&self) -> u64 {
-        (2 * self.buffers(true).bytes).min(self.limit_bytes / 4)
+    /// Memory for records that tables keep in memory, of all of them. It is taken from that for reading.
+    fn resident_bytes(&self) -> u64 {
+        let part = |percent: u32| (u128::from(self.limit_bytes) * u128::from(percent) / 100) as u64;
+        let usual = part(RESIDENT_PERCENT);
+        match (self.resident_percent, self.write_buffer_bytes) {
+            (Some(percent), _) => part(percent),
+            // One of them comes at any moment.
+            (None, Some(bytes)) => bytes.saturating_mul(2).min(usual),
+            (None, None) => usual,
+        }
+    }
+
+    /// The same, with what of it a write buffer takes that comes, and how many of those hold the log. Of key ranges that
+    /// fill evenly, and of which the fullest goes first, the oldest record is behind by twice what is there.
+    pub(crate) fn resident_room(&self) -> ResidentRoom {
+        let (bytes, buffer_bytes) = (self.resident_bytes(), self.buffers(true).bytes);
+        let buffers_max = (3 * bytes / buffer_bytes.max(1)).max(RESIDENT_BUFFERS_MAX);
+        ResidentRoom { bytes, buffer_bytes, buffers_max }
     }
 
     /// How much a manifest grows at least before it is rewritten: it is all read when the database is opened.

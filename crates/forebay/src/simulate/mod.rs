@@ -12,12 +12,12 @@ use forebay_base::{Error, Order, POINTER_BYTES, Record, Result};
 use forebay_layouts::ResidentBudget;
 use forebay_layouts::TableOptions;
 use forebay_layouts::inventory::ListModel;
-use forebay_store::list::ListOptions;
+use forebay_store::list::{ListOptions, ResidentRoom};
 use forebay_store::log::batch::Payload;
 use forebay_store::log::batches_of;
 
 use crate::Options;
-use crate::options::{RESIDENT_BUFFERS_MAX, VALUES_SHARE_MIN};
+use crate::options::VALUES_SHARE_MIN;
 
 pub use forebay_layouts::inventory::Keys;
 pub use forecast::{Bursts, Forecast, Point};
@@ -52,6 +52,8 @@ pub struct Simulation {
     load: Load,
     rates: Rates,
     buffer: Filling,
+    /// What the table may keep in memory.
+    room: ResidentRoom,
 }
 
 /// How a write buffer is filled.
@@ -155,6 +157,7 @@ impl Simulation {
             ));
         }
         let buffers = options.division().buffers(table.layout.keeps_in_memory());
+        let room = options.division().resident_room();
         let options = options.write_buffer(buffers.bytes).write_buffers(buffers.count);
         let batch = load.batch_within(batch_bytes_max);
         let batch_records = u64::from(batch.records());
@@ -167,7 +170,7 @@ impl Simulation {
                 load.records, buffers.bytes
             )));
         }
-        Ok(Self { options, table, load, rates, buffer })
+        Ok(Self { options, table, load, rates, buffer, room })
     }
 
     /// What filters may take beside the order over full buffers.
@@ -205,8 +208,7 @@ impl Simulation {
             pointed_bytes: if self.load.stands_apart(&self.table) { value_bytes } else { 0 },
             filter_memory_bytes_max: self.filter_bytes(),
         };
-        let bytes = self.options.division().resident_bytes();
-        let room = ResidentBudget::of(bytes, RESIDENT_BUFFERS_MAX);
+        let room = ResidentBudget::of(self.room);
         let mut tree = forebay_layouts::simulated(&self.table, lists, keys, room)?;
         let mut state = Progress::default();
         let mut points = Vec::new();

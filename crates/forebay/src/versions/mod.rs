@@ -25,7 +25,7 @@ use forebay_base::{Error, Result};
 use forebay_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use forebay_env::sync::{Mutex, Rank, RwLock, Striped};
 use forebay_layouts::{Trees, value_use};
-use forebay_store::list::ListStore;
+use forebay_store::list::{Kept, ListStore};
 
 use crate::context::Context;
 
@@ -196,9 +196,9 @@ impl Versions {
         // What no merge can make room of is not waited for by other tables.
         let moves = |table: &&Arc<TableState>| self.why_aside(table.id).is_none() && !self.lacks_room(table);
         let moving = state.tables.values().filter(moves).filter_map(|table| table.version.resident());
-        let used_bytes = moving.map(|resident| resident.bytes).sum();
-        self.lists.resident.used_bytes.store(used_bytes, Ordering::Relaxed);
-        let memory_bytes = resident().map(|resident| resident.memory_bytes).sum();
+        let kept = moving.fold(Kept::default(), |sum, resident| sum.plus(resident.kept));
+        self.lists.resident.note_kept(kept);
+        let memory_bytes = resident().map(|resident| resident.kept.memory_bytes).sum();
         self.resident_bytes.store(memory_bytes, Ordering::Relaxed);
     }
 

@@ -17,7 +17,6 @@ use forebay_store::manifest::{self, Change, Edit, Feed, LogMark, TableEntry};
 use forebay_store::{Leases, Metrics, PageCache, ValueFiles};
 
 use crate::options::Options;
-use crate::options::RESIDENT_BUFFERS_MAX;
 use crate::versions::{Savepoint, TableSpace, TableState, Tables};
 
 /// What the manifest's edits have made so far.
@@ -71,7 +70,7 @@ impl Replay {
             },
             expiry: Some(Arc::clone(&env.clock)),
             filter_level: Arc::new(FilterLevel::new(None)),
-            resident: Arc::new(ResidentLimit::new(RESIDENT_BUFFERS_MAX)),
+            resident: Arc::new(ResidentLimit::new(options.division().resident_room())),
             salvage: None,
             in_memory: false,
         };

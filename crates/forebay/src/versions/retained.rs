@@ -259,7 +259,7 @@ impl VersionSet {
     /// The first of the log's segments that may still be held for what tables keep in memory.
     pub(crate) fn due_below(&self, limit: &ResidentLimit) -> u64 {
         let retained = || self.retained.range(self.log.low.0..);
-        let over = retained().count().saturating_sub(limit.buffers);
+        let over = retained().count().saturating_sub(limit.room().buffers_max as usize);
         if over == 0 || planted::is("log-held-for-ever") {
             0
         } else {

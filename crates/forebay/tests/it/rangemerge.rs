@@ -201,3 +201,35 @@ fn lists_that_are_mostly_merged_leave_memory() {
     }
     assert!((1 << 20..6 << 20).contains(&most), "{most} bytes of lists in memory");
 }
+
+/// One room for all: of a table that has much in memory, but little of each range, nothing goes while another has more of
+/// one.
+#[test]
+fn the_fullest_range_of_all_tables_goes_first() {
+    let options = Options::default().memory_limit(1 << 20).write_buffer(8 << 10).resident_percent(20);
+    let db = Database::open("/db", options.env(Env::memory(10))).unwrap();
+    let make = |name: &str| db.table(name).layout(Layout::range_merge()).node_bytes(16 << 10);
+    let (wide, narrow) = (make("wide").open_ordered().unwrap(), make("narrow").open_ordered().unwrap());
+    let spread = |number: u64| number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
+    (0..4000).for_each(|number| wide.put(spread(number), [1; 90]).unwrap());
+    wide.compact().unwrap();
+    narrow.put(b"0", b"1").unwrap();
+    narrow.compact().unwrap();
+    let on_disk = || {
+        let stats = db.stats();
+        let of =
+            |name: &str| stats.tables.iter().find(|table| table.name == name).unwrap().space.live_file_bytes;
+        (of("wide"), of("narrow"))
+    };
+    let before = on_disk();
+    for number in 4000..5200 {
+        wide.put(spread(number), [1; 90]).unwrap();
+    }
+    for number in 0..900_u64 {
+        narrow.put(number.to_be_bytes(), [2; 90]).unwrap();
+    }
+    db.wait_until_idle().unwrap();
+    let after = on_disk();
+    let [of_wide, of_narrow] = [after.0 - before.0, after.1 - before.1];
+    assert!(of_narrow > 40 << 10 && of_wide < of_narrow / 4, "{before:?} {after:?}");
+}

@@ -24,6 +24,7 @@ struct Case {
     fast_per_slow: u32,
     lists_max: usize,
     apart_bytes_min: Option<u32>,
+    resident_percent: Option<u32>,
 }
 
 impl Case {
@@ -38,12 +39,17 @@ impl Case {
             fast_per_slow: 8,
             lists_max: 32,
             apart_bytes_min: None,
+            resident_percent: None,
         }
     }
 
     fn options(&self) -> Options {
         // A load is predicted, not what rest and lookups add to it.
-        Options::default().memory_limit(self.memory_bytes).write_buffer(1 << 20).read_compaction_ratio(0.0)
+        let options = Options::default().memory_limit(self.memory_bytes).read_compaction_ratio(0.0);
+        match self.resident_percent {
+            Some(percent) => options.resident_percent(percent),
+            None => options.write_buffer(1 << 20),
+        }
     }
 
     fn table(&self) -> TableOptions {
@@ -308,6 +314,35 @@ fn runs_cost_what_is_predicted() {
     }
     let layout = Layout::leveling(4);
     compare(Case { layout, records: 1_500_000, keys: Keys::DrawnFrom(300_000), ..Case::usual() });
+}
+
+/// Its memory is what the user says, and it moves what follows from that: N, and of what it has by then as much for each
+/// time that twice the average waits for a range.
+#[test]
+fn rangemerge_moves_what_follows_from_the_memory_that_it_is_given() {
+    for percent in [25, 50] {
+        let value_bytes = 92;
+        let records = (96 << 20) / (8 + value_bytes);
+        let layout = Layout::range_merge();
+        let case = Case { layout, records, value_bytes, resident_percent: Some(percent), ..Case::usual() };
+        let (mut last, mut most) = (None, 0);
+        case.measure(|records, db, _| {
+            most = most.max(db.stats().memory.resident_records);
+            last = Some((db.stats(), case.predict(records).end));
+        });
+        let (stats, told) = last.unwrap();
+        let room = case.memory_bytes * u64::from(percent) / 100;
+        assert!((room / 10 * 7..room / 10 * 11).contains(&most), "{percent}: {most} bytes of {room}");
+        let written = (sum(&stats.list_bytes_written), sum(&told.list_bytes_written));
+        let read = (sum(&stats.list_bytes_read), sum(&told.list_bytes_read));
+        let kept = room as f64 - case.options().buffer_bytes(layout) as f64 / 2.0;
+        let on_disk = (96 << 20) as f64 - kept;
+        let analysed = on_disk + on_disk * on_disk / (2.0 * kept);
+        let off = |one: f64, other: f64| (one / other - 1.0).abs();
+        let moved = (written.0 + read.0, written.1 + read.1);
+        assert!(off(moved.1, moved.0) < TOLERANCE, "{percent}: {moved:?}, planned");
+        assert!(off(analysed, moved.0) < 0.1, "{percent}: {moved:?}, {analysed} by the analysis");
+    }
 }
 
 /// Section III.B of the Rangemerge paper: immediate merge moves N^2/M where no merge moves N.

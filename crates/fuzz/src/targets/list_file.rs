@@ -81,7 +81,7 @@ pub(crate) fn store(rng: &mut Rng, fs: &Arc<MemoryFs>) -> Arc<ListStore> {
         },
         expiry: None,
         filter_level: Arc::new(FilterLevel::new(one_of(rng, &[Some(1.0), Some(15.0), Some(22.0), None]))),
-        resident: Arc::new(ResidentLimit::new(1)),
+        resident: Arc::new(ResidentLimit::default()),
         salvage: None,
         in_memory: false,
     })

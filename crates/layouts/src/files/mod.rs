@@ -7,7 +7,7 @@ mod source;
 mod weak_file;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use forebay_base::digest;
 use forebay_base::merge::Direction;
@@ -16,7 +16,7 @@ use forebay_base::{Block, Bound, Error, POINTER_BYTES, Range, Record, Result};
 use forebay_buffer_tree as tree;
 use forebay_buffer_tree::{Expected, Portion};
 use forebay_store::buffer::Contents;
-use forebay_store::list::{FileKind, FileMeta, Reading};
+use forebay_store::list::{FileKind, FileMeta, Kept, Reading};
 use forebay_store::values::Apart;
 use forebay_store::{Cause, ListCursor, ListFile, ListWriter, WriteBuffer};
 
@@ -60,16 +60,14 @@ impl TableContext {
         Ok(self.rule.code()?.expiring(self.now()).reading(&self.store.lists.values))
     }
 
-    /// What the table, which has this many bytes in memory, may keep there.
-    pub(crate) fn room(&self, resident_bytes: u64) -> ResidentBudget {
+    /// What the table, which keeps this, may keep in memory.
+    pub(crate) fn room(&self, own: Kept) -> ResidentBudget {
         let limit = &self.store.lists.resident;
-        let load = |what: &AtomicU64| what.load(Ordering::Relaxed);
         ResidentBudget {
-            resides: *self.rule.name() == RuleName::None && load(&limit.drains) == 0,
-            bytes: load(&limit.bytes),
-            elsewhere_bytes: load(&limit.used_bytes).saturating_sub(resident_bytes),
-            runs_max: limit.buffers,
-            due_below: load(&limit.due_below),
+            resides: *self.rule.name() == RuleName::None && limit.drains.load(Ordering::Relaxed) == 0,
+            room: limit.room(),
+            elsewhere: limit.kept().without(own),
+            due_below: limit.due_below.load(Ordering::Relaxed),
         }
     }
 

@@ -112,7 +112,7 @@ impl FileSizes {
 }
 
 /// A file that ends at a bound for its own sake has at least this many bytes, and room for this many records.
-const BOUND_BYTES_MIN: u64 = 64 << 10;
+pub(super) const BOUND_BYTES_MIN: u64 = 64 << 10;
 const RECORDS_MIN: u64 = 256;
 
 /// Files written one after the other.

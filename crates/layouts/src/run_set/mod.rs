@@ -69,12 +69,15 @@ pub struct RunSetTable {
     has_trees: bool,
     /// Parts to be rewritten for what that frees, the best first: found when it is asked for.
     wasteful: OnceLock<Vec<(NodeId, Range)>>,
+    /// Of its key ranges in memory, what the fullest takes: counted when it is asked for.
+    fullest_bytes: OnceLock<u64>,
 }
 
 impl RunSetTable {
     pub(crate) fn new(set: RunSet<DataFile>, options: TreeOptions, context: TableContext) -> Self {
         let has_trees = set.parts().any(|part| part.fragment.list().is_none());
-        Self { set, options, context, has_trees, wasteful: OnceLock::new() }
+        let (wasteful, fullest_bytes) = (OnceLock::new(), OnceLock::new());
+        Self { set, options, context, has_trees, wasteful, fullest_bytes }
     }
 
     /// Runs as the manifest has them.
@@ -100,7 +103,7 @@ impl RunSetTable {
     }
 
     fn room(&self) -> ResidentBudget {
-        self.context.room(self.set.resident_bytes())
+        self.context.room(self.set.kept())
     }
 
     /// The parts that a slice takes something from.
@@ -238,7 +241,14 @@ impl TableVersion for RunSetTable {
         }
         let (options, context) = (self.options, self.context.clone());
         Ok(Applied {
-            version: Arc::new(Self { set, options, context, has_trees, wasteful: OnceLock::new() }),
+            version: Arc::new(Self {
+                set,
+                options,
+                context,
+                has_trees,
+                wasteful: OnceLock::new(),
+                fullest_bytes: OnceLock::new(),
+            }),
             references,
         })
     }

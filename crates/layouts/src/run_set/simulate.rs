@@ -14,7 +14,7 @@ use forebay_buffer_tree::{Counted, Portion};
 use forebay_store::{Cause, ListFile};
 
 use super::describe;
-use super::job::FileSizes;
+use super::job::{BOUND_BYTES_MIN, FileSizes};
 use super::key_ranges;
 use super::plan::{Act, Made, Next, Slice};
 use super::policy::Policy;
@@ -116,7 +116,8 @@ impl SimulatedRuns {
             let records = met.unwrap_or(even).round() as u64;
             let portion = Portion { bytes: self.bytes_of(records, 0), records };
             let counts = Counted::new(u32::MAX, coverage);
-            let fragment = CountedFile { counts, tree: None, pointed_bytes: 0 };
+            let memory_bytes = self.inventory.memory_bytes_of(records, BOUND_BYTES_MIN);
+            let fragment = CountedFile { counts, tree: None, pointed_bytes: 0, memory_bytes };
             Part { range, fragment, portion, is_bottom: false }
         };
         let parts = lows.zip(highs).map(|(low, high)| part(Range { low, high }));
@@ -190,11 +191,11 @@ impl SimulatedRuns {
         let (bytes, pointed_bytes) = (self.bytes_of(records, level), self.inventory.model().pointed_bytes);
         if !self.set.policy.grows(level) {
             self.inventory.file(cause, records_max, records);
-            return (CountedFile { counts, tree: None, pointed_bytes }, bytes);
+            return (CountedFile { counts, tree: None, pointed_bytes, memory_bytes: 0 }, bytes);
         }
         let tree = CountedTree::built(self.inventory.model(), records as f64);
         self.inventory.tree(cause, records, tree.bytes);
-        (CountedFile { counts, tree: Some(tree), pointed_bytes }, bytes)
+        (CountedFile { counts, tree: Some(tree), pointed_bytes, memory_bytes: 0 }, bytes)
     }
 
     /// Takes in a write buffer whose keys lie in a range, and does all that it calls for: `each` is told beforehand.

@@ -10,7 +10,7 @@ use forebay_base::{Bound, Order, Range};
 use forebay_buffer_tree::{Counted, Fragment as _};
 use forebay_env::Rng;
 use forebay_store::Cause;
-use forebay_store::list::ListOptions;
+use forebay_store::list::{ListOptions, ResidentRoom};
 
 mod dialogue;
 mod jungle;
@@ -26,7 +26,11 @@ const RECORD_BYTES: u64 = 16;
 const UNIT: u64 = 10_000;
 const FILE_BYTES: u64 = 2 * UNIT * RECORD_BYTES;
 /// Of the size of two write buffers, one of which may come at any moment.
-const ROOM: ResidentBudget = ResidentBudget::of(2 * UNIT * RECORD_BYTES, 8);
+const ROOM: ResidentBudget = ResidentBudget::of(ResidentRoom {
+    bytes: 2 * UNIT * RECORD_BYTES,
+    buffer_bytes: UNIT * RECORD_BYTES,
+    buffers_max: 8,
+});
 
 fn simulated(policy: Policy, keys: Keys) -> SimulatedRuns {
     let options = ListOptions {
@@ -136,7 +140,9 @@ fn runs_are_as_many_as_the_policy_says() {
                 Policy::RangeMerge => {
                     let on_disk = runs.set.runs().iter().filter(|run| !run.is_resident).count();
                     assert!(on_disk <= 1, "{on_disk} runs on disk");
-                    assert!(runs.set.resident_bytes() <= ROOM.bytes / 2 && total <= ROOM.runs_max + on_disk);
+                    let most = ROOM.room.kept_bytes_max();
+                    assert!(runs.set.resident_bytes() <= most, "{most}");
+                    assert!(total <= ROOM.room.buffers_max as usize + on_disk, "{total}");
                 }
                 Policy::Leveling { .. } | Policy::Jungle { .. } => {
                     let below = &counts[usize::from(runs.set.runs()[0].level == 0)..];
@@ -538,7 +544,12 @@ fn a_first_flush_and_an_ingest_do_not_both_come_in() {
         assert!(flush.is_bottom && flush.taken.is_empty(), "{policy}: {flush:?}");
         let part = Part {
             range: Range::all(),
-            fragment: CountedFile { counts: Counted::new(7, 0.5), tree: None, pointed_bytes: 0 },
+            fragment: CountedFile {
+                counts: Counted::new(7, 0.5),
+                tree: None,
+                pointed_bytes: 0,
+                memory_bytes: 0,
+            },
             portion: Portion { bytes: 100, records: 10 },
             is_bottom: false,
         };

@@ -65,11 +65,11 @@ impl Upkeep for RunSetTable {
     fn resident(&self) -> Option<Resident> {
         let oldest = self.set.residents().next_back()?;
         debug_assert!(oldest.below > 0, "some segment of the log has what is in memory");
-        Some(Resident {
-            first_segment: oldest.below - 1,
-            bytes: self.set.resident_bytes(),
-            memory_bytes: self.set.held_bytes(),
-        })
+        Some(Resident { first_segment: oldest.below - 1, kept: self.set.kept() })
+    }
+
+    fn fullest_bytes(&self) -> u64 {
+        *self.fullest_bytes.get_or_init(|| self.set.policy.fullest_bytes(&self.set))
     }
 
     fn has_trees(&self) -> bool {

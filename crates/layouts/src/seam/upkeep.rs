@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use forebay_base::{Range, Result};
 use forebay_buffer_tree::{Place, ReadTerms};
+use forebay_store::list::Kept;
 use forebay_store::salvage::Gaps;
 
 use super::{Job, NodeKey, Plan};
@@ -14,10 +15,8 @@ use super::{Job, NodeKey, Plan};
 pub struct Resident {
     /// The oldest log segment that has some of them.
     pub first_segment: u64,
-    /// How many bytes of records.
-    pub bytes: u64,
-    /// What the lists take, with filters and page search: those of which something is left, as a whole.
-    pub memory_bytes: u64,
+    /// How much they are, and what the lists take: those of which something is left, as a whole.
+    pub kept: Kept,
 }
 
 /// What can be done for a table's shape. Planning is pure.
@@ -69,6 +68,11 @@ pub trait Upkeep {
     /// What is in memory alone, if anything is.
     fn resident(&self) -> Option<Resident> {
         None
+    }
+
+    /// Of the key ranges that have something in memory alone, how much memory comes back with the one that gives most.
+    fn fullest_bytes(&self) -> u64 {
+        0
     }
 
     /// Whether any of its files is a tree.

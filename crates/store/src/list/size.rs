@@ -39,6 +39,12 @@ impl ListSize {
         }
     }
 
+    /// What it takes where all of it is in memory.
+    pub fn memory_bytes(&self) -> u64 {
+        let (block, beside) = (BLOCK_BYTES as u64, self.filter_bytes + self.search_bytes);
+        self.file_bytes - block - beside.next_multiple_of(block) + beside
+    }
+
     /// What filters come to that are made thinner, a list at a time, until a key takes no more than this many bits: the
     /// share of their bytes that is left, and the share of absent keys to which one says yes.
     pub fn thinned(options: &ListOptions, bits_per_key: f64) -> (f64, f64) {

@@ -11,6 +11,7 @@ use forebay_env::{Clock, FileSystem};
 
 use super::disk::DiskUse;
 use super::filter::{FilterKind, FilterLevel};
+use super::resident_limit::ResidentLimit;
 use super::trash::{Leaving, Trash};
 use crate::cache::PageCache;
 use crate::metrics::Metrics;
@@ -61,29 +62,6 @@ impl ListOptions {
     /// What filters of its lists are like.
     pub fn filter_kind(&self) -> FilterKind {
         FilterKind { is_ranked: self.order.is_uniform(), bits_per_key: self.filter_bits_per_key }
-    }
-}
-
-/// What tables may keep in memory that files do not have yet.
-#[derive(Debug)]
-pub struct ResidentLimit {
-    /// Bytes of records, of all tables.
-    pub bytes: AtomicU64,
-    /// How many bytes of records they have there.
-    pub used_bytes: AtomicU64,
-    /// How many log segments are held for them at most.
-    pub buffers: usize,
-    /// What they have of segments below this is to go to files: it holds the log.
-    pub due_below: AtomicU64,
-    /// How many wait for all of it to go to files. Meanwhile nothing comes in.
-    pub drains: AtomicU64,
-}
-
-impl ResidentLimit {
-    /// For this many log segments, and no bytes yet.
-    pub fn new(buffers: usize) -> Self {
-        let zero = || AtomicU64::new(0);
-        Self { bytes: zero(), used_bytes: zero(), buffers, due_below: zero(), drains: zero() }
     }
 }
 

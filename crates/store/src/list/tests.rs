@@ -49,7 +49,7 @@ pub(super) fn store_in(fs: Arc<dyn FileSystem>, dir: &Path, order: Order, codec:
         },
         expiry: None,
         filter_level: Arc::new(FilterLevel::new(None)),
-        resident: Arc::new(ResidentLimit::new(1)),
+        resident: Arc::new(ResidentLimit::default()),
         salvage: None,
         in_memory: false,
     })

@@ -67,6 +67,11 @@ pub(crate) fn draw_rate(rng: &mut Rng) -> u64 {
     [0, 0, 0, 1 << 20, 256 << 10][rng.index(5)]
 }
 
+/// Mostly as usual; else room for few write buffers, or for many.
+pub(super) fn draw_resident(rng: &mut Rng) -> Option<u32> {
+    [None, None, Some(4), Some(20)][rng.index(4)]
+}
+
 /// A pool of its own.
 pub(super) fn draw_pool(rng: &mut Rng) -> Pool {
     Pool::new(POOL_BYTES, [1, 2, 4][rng.index(3)]).expect("memory and threads are enough")

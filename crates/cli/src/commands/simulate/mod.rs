@@ -68,6 +68,9 @@ struct TreeArgs {
     /// Size of a write buffer
     #[arg(long, value_name = "SIZE", value_parser = sizes::parse)]
     write_buffer: Option<u64>,
+    /// Percent of the memory that range-merge may keep records in [default: 25]
+    #[arg(long, value_name = "N")]
+    resident_percent: Option<u32>,
     /// Capacity of a node
     #[arg(long, value_name = "SIZE", value_parser = sizes::parse)]
     node_bytes: Option<u64>,
@@ -206,6 +209,9 @@ fn options(args: &SimulateArgs, common: &Common) -> Options {
     }
     if let Some(bytes) = args.tree.write_buffer {
         options = options.write_buffer(bytes);
+    }
+    if let Some(percent) = args.tree.resident_percent {
+        options = options.resident_percent(percent);
     }
     options
 }

@@ -99,6 +99,14 @@ impl Policy {
         }
     }
 
+    /// What the fullest key range in memory takes there.
+    pub(super) fn fullest_bytes<F: Fragment>(self, set: &RunSet<F>) -> u64 {
+        match self {
+            Self::RangeMerge => range_merge::fullest_bytes(set),
+            _ => 0,
+        }
+    }
+
     /// Bytes above the policy's limits.
     pub(super) fn debt_bytes<F: Fragment>(self, set: &RunSet<F>, room: ResidentBudget) -> u64 {
         match self {

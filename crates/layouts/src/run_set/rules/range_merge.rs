@@ -2,20 +2,19 @@
 //! much, the key range that has the most of it is merged with what files have of it, and split where that grows too
 //! long. So each range is at one place on disk, and memory holds what is worth the most to wait.
 
-use std::cmp::Reverse;
 use std::sync::Arc;
 
 use forebay_base::{Bound, Range};
 use forebay_buffer_tree::{Fragment, NodeId};
+use forebay_store::list::Kept;
 
-use super::super::key_ranges::{bounds, node_of};
+use super::super::key_ranges::node_of;
 use super::super::set::{Part, Run, RunSet, total};
 use crate::files::ResidentBudget;
 
 /// How much waits for a key range.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Default, Debug)]
 struct Weight {
-    range: Range,
     resident_bytes: u64,
     /// The memory that comes back with it: of each fragment in memory, its share among the ranges that still need it.
     /// So one that is half gone goes before one of which nothing is.
@@ -25,74 +24,67 @@ struct Weight {
     on_disk: bool,
 }
 
-/// Fragments that are mostly needed no more may take this much, whatever the room is: beside what else there is that
-/// is little.
-const HELD_BYTES_FREE: u64 = 4 << 20;
+/// How much waits for each: those of the oldest run's parts, whose keys are looked at where they are.
+struct Weights<'a, F> {
+    parts: &'a [Arc<Part<F>>],
+    weights: Vec<Weight>,
+}
 
 /// Whether no write buffer can be taken into memory.
-pub(super) fn is_full<F: Fragment>(set: &RunSet<F>, room: ResidentBudget) -> bool {
-    too_much_waits(set, room) || too_much_is_held(set, room)
+pub(super) fn is_full<F: Fragment>(set: &RunSet<F>, budget: ResidentBudget) -> bool {
+    budget.room.excess_bytes(all(set, budget)) > 0
 }
 
-/// Whether resident runs of all tables have more than half of their room: the other half is for the write buffer that
-/// comes next.
-fn too_much_waits<F>(set: &RunSet<F>, room: ResidentBudget) -> bool {
-    set.resident_bytes() + room.elsewhere_bytes > room.bytes / 2
-}
-
-/// Whether their fragments take all of it. Where a write buffer has little of each range they are of many ranges, and
-/// stay until the last of those is merged.
-fn too_much_is_held<F: Fragment>(set: &RunSet<F>, room: ResidentBudget) -> bool {
-    set.held_bytes() > room.bytes.max(HELD_BYTES_FREE)
+/// What all tables keep in memory.
+fn all<F: Fragment>(set: &RunSet<F>, budget: ResidentBudget) -> Kept {
+    set.kept().plus(budget.elsewhere)
 }
 
 /// Bytes that wait above their limit: of what is in memory a share, so that the table that has the most owes the most.
-pub(super) fn debt_bytes<F>(set: &RunSet<F>, room: ResidentBudget) -> u64 {
-    let (own, limit) = (set.resident_bytes(), room.bytes / 2);
-    if room.resides || own > 0 {
-        let all = own + room.elsewhere_bytes;
-        return (u128::from(all.saturating_sub(limit)) * u128::from(own) / u128::from(all.max(1))) as u64;
+pub(super) fn debt_bytes<F: Fragment>(set: &RunSet<F>, budget: ResidentBudget) -> u64 {
+    let own = set.kept();
+    if budget.resides || own.record_bytes > 0 {
+        let all = all(set, budget);
+        let excess = budget.room.excess_bytes(all).min(all.memory_bytes);
+        return share(excess, own.memory_bytes, all.memory_bytes);
     }
     let upper = total(set.runs().iter().rev().skip(1).map(|run| run.bytes()));
-    upper.saturating_sub(limit)
+    upper.saturating_sub(budget.room.bytes / 2)
+}
+
+/// So much of the whole as a part is of all.
+fn share(whole: u64, part: u64, all: u64) -> u64 {
+    (u128::from(whole) * u128::from(part) / u128::from(all.max(1))) as u64
 }
 
 /// The range to be merged next, of those that `is_free` says yes to.
 pub(super) fn victim<F: Fragment>(
     set: &RunSet<F>,
-    room: ResidentBudget,
+    budget: ResidentBudget,
     is_free: impl Fn(NodeId) -> bool,
 ) -> Option<Range> {
-    let weights = weights(set).into_iter().filter(|weight| is_free(node_of(&weight.range)));
-    let heaviest = |weights: Vec<Weight>, bytes: fn(&Weight) -> u64| {
-        let heaviest =
-            weights.into_iter().max_by_key(|weight| (bytes(weight), Reverse(weight.range.low.clone())));
-        heaviest.filter(|weight| weight.bytes > 0)
-    };
+    let (kept, room) = (all(set, budget), budget.room);
     let upper = || set.runs().iter().take(set.runs().len().saturating_sub(1));
     let oldest = set.residents().next_back();
-    let is_due = oldest.is_some_and(|run| run.below <= room.due_below);
-    let chosen = if oldest.is_some() && too_much_is_held(set, room) {
-        heaviest(weights.collect(), |weight| weight.held_bytes)
-    } else if oldest.is_some() && too_much_waits(set, room) {
-        heaviest(weights.collect(), |weight| weight.resident_bytes)
-    } else if is_due || upper().count() > room.runs_max {
+    let is_due = oldest.is_some_and(|run| run.below <= budget.due_below);
+    let weights = || Weights::of(set);
+    if oldest.is_some() && room.memory_excess_bytes(kept) > 0 {
+        weights().heaviest(|weight| weight.held_bytes, is_free)
+    } else if oldest.is_some() && room.excess_bytes(kept) > 0 {
+        weights().heaviest(|weight| weight.resident_bytes, is_free)
+    } else if is_due || upper().count() as u64 > room.buffers_max {
         // The log goes back to the oldest of them.
         let oldest = oldest.or_else(|| upper().next_back())?;
-        let first = oldest.parts().first()?.range.low.clone();
         // The first may be set aside, and of one behind it nothing need wait.
-        let is_due =
-            |weight: &Weight| weight.bytes > 0 && weight.range.high.as_ref().is_none_or(|high| *high > first);
-        let mut weights = weights;
-        weights.find(is_due)
-    } else if room.resides {
-        heaviest(weights.filter(|weight| weight.on_disk).collect(), |weight| weight.bytes)
+        weights().first(&oldest.parts().first()?.range.low, is_free)
+    } else if budget.resides {
+        let waits_on_disk = |weight: &Weight| if weight.on_disk { weight.bytes } else { 0 };
+        upper().any(|run| !run.is_resident()).then(|| weights().heaviest(waits_on_disk, is_free))?
     } else if total(upper().map(|run| run.bytes())) > room.bytes / 2 {
-        heaviest(weights.collect(), |weight| weight.bytes)
+        weights().heaviest(|weight| weight.bytes, is_free)
     } else {
         None
-    };
-    chosen.map(|weight| weight.range)
+    }
 }
 
 /// The next range, of those that end behind a bound, of which any run but the oldest has something.
@@ -101,53 +93,90 @@ pub(super) fn any<F: Fragment>(
     after: &Bound,
     is_free: impl Fn(NodeId) -> bool,
 ) -> Option<Range> {
-    let mut ranges = weights(set).into_iter().filter(|weight| weight.bytes > 0).map(|weight| weight.range);
-    ranges.find(|range| range.high.as_ref().is_none_or(|high| high > after) && is_free(node_of(range)))
+    Weights::of(set).first(after, is_free)
 }
 
-/// What waits for each key range.
-fn weights<F: Fragment>(set: &RunSet<F>) -> Vec<Weight> {
-    let bounds = bounds(set);
-    let lows = [Bound::least()].into_iter().chain(bounds.iter().cloned());
-    let highs = bounds.iter().cloned().map(Some).chain([None]);
-    let mut weights: Vec<Weight> = lows
-        .zip(highs)
-        .map(|(low, high)| Weight {
-            range: Range { low, high },
-            resident_bytes: 0,
-            held_bytes: 0,
-            bytes: 0,
-            on_disk: false,
-        })
-        .collect();
-    let last = set.last_on_disk().map(|run| run.id());
-    for run in set.runs().iter().filter(|run| Some(run.id()) != last) {
+/// What comes back with the range that has the most memory.
+pub(super) fn fullest_bytes<F: Fragment>(set: &RunSet<F>) -> u64 {
+    Weights::of(set).weights.iter().map(|weight| weight.held_bytes).max().unwrap_or(0)
+}
+
+impl<'a, F: Fragment> Weights<'a, F> {
+    fn of(set: &'a RunSet<F>) -> Self {
+        let oldest = set.last_on_disk();
+        let parts = oldest.map_or(&[][..], |run| run.parts());
+        let mut weights = Self { parts, weights: vec![Weight::default(); parts.len().max(1)] };
+        let id = oldest.map(|run| run.id());
+        set.runs().iter().filter(|run| Some(run.id()) != id).for_each(|run| weights.add(run));
+        weights
+    }
+
+    /// Adds what a run has of each.
+    fn add(&mut self, run: &Run<F>) {
         for parts in run.fragments() {
-            let needing = parts.iter().map(|part| ranges_of(part, &bounds).len() as u64).sum::<u64>();
-            let share = parts[0].fragment.held_bytes().map(|bytes| bytes.div_ceil(needing));
+            let needing = parts.iter().map(|part| self.ranges_of(part).len() as u64).sum::<u64>();
+            let share = parts[0].fragment.held_bytes().map_or(0, |bytes| bytes.div_ceil(needing));
             for part in parts {
-                let ranges = ranges_of(part, &bounds);
+                let ranges = self.ranges_of(part);
                 let whole = ranges.len() == 1;
-                for weight in &mut weights[ranges] {
-                    let bytes = if whole { part.portion.bytes.max(1) } else { bytes_in(part, &weight.range) };
+                for number in ranges {
+                    let bytes = match whole {
+                        true => part.portion.bytes.max(1),
+                        false => bytes_in(part, &self.range(number)),
+                    };
+                    let weight = &mut self.weights[number];
                     weight.bytes = weight.bytes.saturating_add(bytes);
                     weight.resident_bytes += if run.is_resident() { bytes } else { 0 };
-                    weight.held_bytes += share.unwrap_or(0);
+                    weight.held_bytes += share;
                     weight.on_disk |= !run.is_resident();
                 }
             }
         }
     }
-    weights
-}
 
-/// The numbers of the ranges between these bounds that a part has something of, or might have.
-fn ranges_of<F>(part: &Part<F>, bounds: &[Bound]) -> std::ops::Range<usize> {
-    let first = bounds.partition_point(|bound| *bound <= part.range.low);
-    let count =
-        bounds[first..].partition_point(|bound| part.range.high.as_ref().is_none_or(|high| bound < high));
-    debug_assert!(first + count <= bounds.len(), "a part lies in one range at least, and in none but these");
-    first..first + count + 1
+    /// The numbers of the ranges that a part has something of, or might have.
+    fn ranges_of(&self, part: &Part<F>) -> std::ops::Range<usize> {
+        let ends = self.parts.get(1..).unwrap_or_default();
+        let first = ends.partition_point(|next| next.range.low <= part.range.low);
+        let count = ends[first..]
+            .partition_point(|next| part.range.high.as_ref().is_none_or(|high| next.range.low < *high));
+        first..first + count + 1
+    }
+
+    /// The range of this number: from where its part of the oldest run begins to where the next one does.
+    fn range(&self, number: usize) -> Range {
+        let low = self.parts.get(number).filter(|_| number > 0).map(|part| part.range.low.clone());
+        let high = self.parts.get(number + 1).map(|part| part.range.low.clone());
+        Range { low: low.unwrap_or_else(Bound::least), high }
+    }
+
+    /// Of those that are free and for which anything waits, the one that weighs the most.
+    fn heaviest(
+        mut self,
+        weighs: impl Fn(&Weight) -> u64,
+        is_free: impl Fn(NodeId) -> bool,
+    ) -> Option<Range> {
+        loop {
+            let weighed = self.weights.iter().enumerate().rev();
+            let (number, weight) = weighed.max_by_key(|(_, weight)| weighs(weight))?;
+            if weighs(weight) == 0 || weight.bytes == 0 {
+                return None;
+            }
+            let range = self.range(number);
+            if is_free(node_of(&range)) {
+                return Some(range);
+            }
+            self.weights[number] = Weight::default();
+        }
+    }
+
+    /// Of those that are free and for which anything waits, the first that ends behind a bound.
+    fn first(self, after: &Bound, is_free: impl Fn(NodeId) -> bool) -> Option<Range> {
+        let ends = self.parts.get(1..).unwrap_or_default();
+        let from = ends.partition_point(|next| next.range.low <= *after);
+        let waiting = (from..self.weights.len()).filter(|&number| self.weights[number].bytes > 0);
+        waiting.map(|number| self.range(number)).find(|range| is_free(node_of(range)))
+    }
 }
 
 /// No less than one: what is little weighs something too.
@@ -172,8 +201,9 @@ impl<F: Fragment> Run<F> {
 }
 
 impl<F: Fragment> RunSet<F> {
-    /// What resident runs take. A fragment stays whole until nothing of it is needed.
-    pub(in super::super) fn held_bytes(&self) -> u64 {
-        total(self.residents().map(|run| run.held_bytes()))
+    /// What resident runs have, and what they take. A fragment stays whole until nothing of it is needed.
+    pub(in super::super) fn kept(&self) -> Kept {
+        let memory_bytes = total(self.residents().map(|run| run.held_bytes()));
+        Kept { record_bytes: self.resident_bytes(), memory_bytes }
     }
 }

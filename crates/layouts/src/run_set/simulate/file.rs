@@ -14,6 +14,8 @@ pub(crate) struct CountedFile {
     pub(in super::super) tree: Option<CountedTree>,
     /// Of each record, elsewhere.
     pub(in super::super) pointed_bytes: u64,
+    /// What it takes, where it is in memory alone; else 0.
+    pub(in super::super) memory_bytes: u64,
 }
 
 /// A tree's counts.
@@ -47,6 +49,10 @@ impl Fragment for CountedFile {
 
     fn grown_bytes(&self) -> Option<u64> {
         self.tree.map(|tree| tree.bytes)
+    }
+
+    fn held_bytes(&self) -> Option<u64> {
+        (self.memory_bytes > 0).then_some(self.memory_bytes)
     }
 
     fn pointed_bytes(&self, portion: Portion) -> u64 {

@@ -105,7 +105,8 @@ impl State {
     /// What is decided here, a line each.
     fn decisions(&self) -> String {
         let Self { set, busy, memory_bytes } = self;
-        let room = ResidentBudget::of(*memory_bytes, 8);
+        let room = ResidentRoom { bytes: *memory_bytes, buffer_bytes: memory_bytes / 2, buffers_max: 8 };
+        let room = ResidentBudget::of(room);
         let mut said = String::new();
         let flush = set.flush(50, set.unit_bytes, busy, room);
         writeln!(said, "flush:   {}", slice(set, &flush)).unwrap();

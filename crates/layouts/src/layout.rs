@@ -51,6 +51,17 @@ impl Layout {
         Self::RunSet(Policy::Tiering { runs_max })
     }
 
+    /// As tiering, but each range of keys of a level, once it has `pieces_max` pieces, is merged by itself and divided among
+    /// those below.
+    pub fn stacks(pieces_max: u32) -> Self {
+        Self::RunSet(Policy::Stacks { pieces_max, is_lazy: false })
+    }
+
+    /// As [`stacks`](Self::stacks), but the last level is one run, which what comes down is merged with.
+    pub fn lazy_leveling(pieces_max: u32) -> Self {
+        Self::RunSet(Policy::Stacks { pieces_max, is_lazy: true })
+    }
+
     /// As leveling with T = 10, of trees that are appended to until their files are `factor` times as long as what
     /// lives of them.
     pub fn jungle(factor: f64) -> Self {

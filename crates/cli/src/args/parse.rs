@@ -9,12 +9,22 @@ pub(crate) use forebay_units::times::parse as parse_ttl;
 
 /// What `--layout` takes.
 pub(crate) const LAYOUT_HELP: &str = "How a new table is organised [default: wb-tree]. In hash order: wb-tree. In key \
-    order, from cheap writes to cheap reads: no-merge, tiering[:t=10], wb-tree:ordered, geometric:r=3, geometric:p=2, \
-    leveling[:t=10], jungle[:c=3,t=10,levels=total], range-merge, immediate";
+    order, from cheap writes to cheap reads: no-merge, tiering[:t=10], stacks[:t=10], wb-tree:ordered, geometric:r=3, \
+    geometric:p=2, lazy-leveling[:t=10], leveling[:t=10], jungle[:c=3,t=10,levels=total], range-merge, immediate";
 
 /// What the names of layouts begin with.
-const LAYOUTS: [&str; 8] =
-    ["no-merge", "immediate", "geometric", "range-merge", "leveling", "tiering", "jungle", "wb-tree"];
+const LAYOUTS: [&str; 10] = [
+    "no-merge",
+    "immediate",
+    "geometric",
+    "range-merge",
+    "leveling",
+    "lazy-leveling",
+    "tiering",
+    "stacks",
+    "jungle",
+    "wb-tree",
+];
 
 /// Reads `--max-space-amplification`.
 pub(crate) fn parse_space_amplification(text: &str) -> Result<f64, String> {

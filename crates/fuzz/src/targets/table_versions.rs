@@ -12,13 +12,15 @@ use super::buffer_tree;
 use crate::damage::damage;
 use crate::draws::{self, one_of};
 
-const LAYOUTS: [&str; 9] = [
+const LAYOUTS: [&str; 11] = [
     "wb-tree",
     "wb-tree:ordered",
     "no-merge",
     "geometric:r=3",
     "leveling:t=4",
     "tiering:t=4",
+    "stacks:t=3",
+    "lazy-leveling:t=3",
     "range-merge",
     "jungle:c=3",
     "jungle:c=2,t=4,levels=live",

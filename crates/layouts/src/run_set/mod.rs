@@ -136,7 +136,11 @@ impl RunSetTable {
             false => Writers::lists(files),
         };
         let file_bytes = self.set.policy.file_bytes(slice.level, bytes, self.set.file_bytes);
-        Ok(Box::new(MergeJob::new(slice.clone(), merge, expected, rule, writers, file_bytes)))
+        let job = MergeJob::new(slice.clone(), merge, expected, rule, writers, file_bytes);
+        Ok(match self.set.file_ends(slice) {
+            ends if ends.is_empty() => Box::new(job),
+            ends => Box::new(job.end_files_at(ends)),
+        })
     }
 
     /// The job of a write buffer that stays in memory, in files that end where key ranges do.

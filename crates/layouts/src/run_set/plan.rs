@@ -255,6 +255,16 @@ impl<F: tree::Fragment> RunSet<F> {
         Slice { taken, act, level, is_bottom, breaks, ..Slice::default() }
     }
 
+    /// Where files end that a slice makes, beside where they are long enough: where those of the oldest run of the level
+    /// do that it goes to, if each stands for a stack.
+    pub(super) fn file_ends(&self, slice: &Slice) -> Vec<Bound> {
+        let run = self.runs.iter().rfind(|run| run.level == slice.level && !run.is_resident);
+        let divides = self.policy.divides_among_files() && matches!(slice.act, Act::Merge { .. });
+        let Some(run) = run.filter(|_| divides) else { return Vec::new() };
+        let lows = run.parts[run.overlapping(&slice.range)].iter().map(|part| part.range.low.clone());
+        lows.filter(|low| *low > slice.range.low).collect()
+    }
+
     /// What all runs have of a range, or of as much of it as is enough for one go.
     fn evict(&self, mut range: Range) -> Slice {
         let runs: Vec<&Run<F>> =
@@ -342,7 +352,7 @@ impl<F: tree::Fragment> RunSet<F> {
 
     fn level_of(&self, step: &Step) -> u32 {
         match step {
-            Step::Merge { level, .. } | Step::Relabel { level, .. } => *level,
+            Step::Merge { level, .. } | Step::Sink { level, .. } | Step::Relabel { level, .. } => *level,
             Step::Push { run, .. } => self.run(*run).map_or(0, |run| run.level + 1),
             Step::Rewrite { run, .. } => self.run(*run).map_or(0, |run| run.level),
             Step::Evict(_) => 0,
@@ -352,6 +362,12 @@ impl<F: tree::Fragment> RunSet<F> {
     fn plan(&self, step: Step) -> Option<Next<F>> {
         match step {
             Step::Merge { inputs, into, level } => self.slice(&inputs, into, level).map(Next::Merge),
+            Step::Sink { inputs, range, into, level } => {
+                let is_bottom = self.is_bottom(&inputs, &range);
+                let taken = inputs.into_iter().map(|run| (run, range.clone())).collect();
+                let act = Act::Merge { into, goes_on: false };
+                Some(Next::Merge(Slice { taken, act, range, level, is_bottom, breaks: self.breaks.count() }))
+            }
             Step::Relabel { run, level } => Some(Next::Edit(Edit::Relabel { run, level })),
             Step::Push { run, part } => self.push(self.run(run)?, part),
             Step::Rewrite { run, range } => Some(Next::Merge(self.in_place(self.run(run)?, &range))),

@@ -36,6 +36,14 @@ pub enum Policy {
         /// T
         runs_max: u32,
     },
+    /// As tiering, but each range of keys of a level is full by itself, with this many pieces, and is merged by itself
+    /// (section 2.1).
+    Stacks {
+        /// T
+        pieces_max: u32,
+        /// Whether the last level is one run, as in leveling (Dostoevsky's lazy leveling).
+        is_lazy: bool,
+    },
     /// As leveling, but runs are trees that what comes down is appended to, until they are this many times as long as
     /// what lives of them (Jungle paper, section 3).
     Jungle {
@@ -75,6 +83,11 @@ impl Policy {
         self == Self::RangeMerge
     }
 
+    /// Whether what is merged into a level ends where files of it do, so that each piece lies in one stack.
+    pub(crate) fn divides_among_files(self) -> bool {
+        matches!(self, Self::Stacks { .. })
+    }
+
     /// Whether there are runs of trees, to which records can be appended.
     pub(crate) fn grows_trees(self) -> bool {
         matches!(self, Self::Jungle { .. })
@@ -98,6 +111,8 @@ impl Policy {
             Self::Partitions { runs_max } => ("geometric: p", runs_max, 1),
             Self::Leveling { ratio } => ("leveling: t", ratio, 2),
             Self::Tiering { runs_max } => ("tiering: t", runs_max, 2),
+            Self::Stacks { pieces_max, is_lazy: false } => ("stacks: t", pieces_max, 2),
+            Self::Stacks { pieces_max, is_lazy: true } => ("lazy-leveling: t", pieces_max, 2),
             Self::Jungle { ratio, .. } => ("jungle: t", ratio, 2),
         };
         if let Self::Jungle { factor_percent, .. } = *self
@@ -125,6 +140,8 @@ impl Policy {
             Self::RangeMerge => (6, 0),
             Self::Jungle { ratio, levels: LevelSizes::Live, .. } => (7, ratio),
             Self::Jungle { ratio, .. } => (8, ratio),
+            Self::Stacks { pieces_max, is_lazy: false } => (9, pieces_max),
+            Self::Stacks { pieces_max, is_lazy: true } => (10, pieces_max),
         };
         out.push(kind);
         put_varint(out, parameter.into());
@@ -157,6 +174,7 @@ impl Policy {
                 };
                 Self::Jungle { ratio: parameter, factor_percent, levels }
             }
+            9 | 10 => Self::Stacks { pieces_max: parameter, is_lazy: kind == 10 },
             _ => return None,
         };
         policy.validate().ok()?;
@@ -197,6 +215,8 @@ impl fmt::Display for Policy {
             Self::RangeMerge => f.write_str("range-merge"),
             Self::Leveling { ratio } => write!(f, "leveling:t={ratio}"),
             Self::Tiering { runs_max } => write!(f, "tiering:t={runs_max}"),
+            Self::Stacks { pieces_max, is_lazy: false } => write!(f, "stacks:t={pieces_max}"),
+            Self::Stacks { pieces_max, is_lazy: true } => write!(f, "lazy-leveling:t={pieces_max}"),
             Self::Jungle { ratio, factor_percent, levels } => {
                 write!(f, "jungle:c={}", factor_of(*factor_percent))?;
                 if *ratio != RATIO {
@@ -240,6 +260,10 @@ impl FromStr for Policy {
             ("leveling", [("t", ratio)]) => Self::Leveling { ratio: number(ratio)? },
             ("tiering", []) => Self::Tiering { runs_max: RATIO },
             ("tiering", [("t", runs_max)]) => Self::Tiering { runs_max: number(runs_max)? },
+            ("stacks", []) => Self::Stacks { pieces_max: RATIO, is_lazy: false },
+            ("stacks", [("t", pieces)]) => Self::Stacks { pieces_max: number(pieces)?, is_lazy: false },
+            ("lazy-leveling", []) => Self::Stacks { pieces_max: RATIO, is_lazy: true },
+            ("lazy-leveling", [("t", pieces)]) => Self::Stacks { pieces_max: number(pieces)?, is_lazy: true },
             ("jungle", parameters) => jungle(parameters).ok_or_else(unknown)?,
             _ => return Err(unknown()),
         };
@@ -250,7 +274,8 @@ impl FromStr for Policy {
 
 /// What a layout may be called: what [`Policy::from_str`] understands is among it.
 const NAMES: &str = "wb-tree, wb-tree:ordered, no-merge, immediate, geometric:r=N, geometric:p=N, \
-                     range-merge, leveling[:t=N], tiering[:t=N], jungle[:c=X,t=N,levels=live|total]";
+                     range-merge, leveling[:t=N], tiering[:t=N], stacks[:t=N], lazy-leveling[:t=N], \
+                     jungle[:c=X,t=N,levels=live|total]";
 
 /// Jungle with these parameters, each of which comes once at most.
 fn jungle(parameters: &[(&str, &str)]) -> Option<Policy> {

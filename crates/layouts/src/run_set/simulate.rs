@@ -77,7 +77,8 @@ impl SimulatedRuns {
         let buffer = (newest as f64 / width(&slice.range), coverage);
         let set = self.set.clone();
         let runs = taken(&set, &slice);
-        let stretches = stretches(&runs, &slice.range, (flushed > 0).then_some(buffer), &self.zones);
+        let ends = set.file_ends(&slice);
+        let stretches = stretches(&runs, &slice.range, &ends, (flushed > 0).then_some(buffer), &self.zones);
         let input = self.read(&runs, cause) + flushed;
         self.inventory.job(cause, input);
         let parts = self.write(&slice, &slice.range, &stretches, input, cause);
@@ -140,8 +141,10 @@ impl SimulatedRuns {
         let sizes = FileSizes::of(bytes, input, file_bytes);
         let record_bytes = bytes as f64 / input.max(1) as f64;
         let file_records_max = (sizes.bytes as f64 / record_bytes.max(1.0)).ceil().max(1.0);
+        let ends: Vec<u64> = self.set.file_ends(slice).iter().map(|end| end.prefix).collect();
         let mut parts: Vec<Part<CountedFile>> = Vec::new();
-        let (mut low, mut records, mut covered, mut across) = (range.low.clone(), 0.0, 0.0, 0.0);
+        let (mut low, mut records) = (range.low.clone(), 0.0);
+        let (mut covered, mut across) = (0.0_f64, 0.0_f64);
         let mut close = |low: &Bound, high: Option<Bound>, records: f64, coverage: f64| {
             let records = records.round() as u64;
             if records > 0 {
@@ -152,6 +155,11 @@ impl SimulatedRuns {
         };
         for stretch in from {
             let mut left = *stretch;
+            if records * record_bytes >= BOUND_BYTES_MIN as f64 && ends.binary_search(&left.low).is_ok() {
+                let bound = Bound::at_prefix(left.low);
+                close(&low, Some(bound.clone()), records, covered / across.max(1.0));
+                (low, records, covered, across) = (bound, 0.0, 0.0, 0.0);
+            }
             while records + left.records > file_records_max && left.records > 0.0 {
                 let share = ((file_records_max - records) / left.records).clamp(0.0, 1.0);
                 let width = left.width * share;

@@ -64,6 +64,10 @@ fn policies() -> Vec<Policy> {
         "tiering:t=2",
         "tiering:t=4",
         "tiering",
+        "stacks:t=2",
+        "stacks:t=4",
+        "lazy-leveling:t=3",
+        "lazy-leveling",
         "range-merge",
         "jungle:c=1.15",
         "jungle:c=2",
@@ -150,6 +154,15 @@ fn runs_are_as_many_as_the_policy_says() {
                     let gathered = if matches!(policy, Policy::Jungle { .. }) { 8 } else { 4 };
                     assert!(counts[0] <= gathered, "{policy}: {counts:?}");
                 }
+                Policy::Stacks { pieces_max, is_lazy } => {
+                    let highest: Vec<usize> = runs.set.levels().map(pieces).collect();
+                    assert!(
+                        highest.iter().all(|&pieces| pieces < pieces_max as usize),
+                        "{policy}: {highest:?}"
+                    );
+                    let last = runs.set.runs().last().unwrap().level;
+                    assert!(!is_lazy || last == 0 || counts.last() == Some(&1), "{policy}: {counts:?}");
+                }
                 Policy::Tiering { runs_max } => {
                     assert!(counts.iter().all(|&runs| runs < runs_max as usize), "{policy}: {counts:?}");
                 }
@@ -157,6 +170,12 @@ fn runs_are_as_many_as_the_policy_says() {
             assert_eq!(policy.debt_bytes(&runs.set, ROOM), 0, "{policy}");
         }
     }
+}
+
+/// The most pieces one upon the other, of the runs of a level.
+fn pieces(runs: &[Arc<Run<CountedFile>>]) -> usize {
+    let lows = runs.iter().flat_map(|run| run.parts()).map(|part| part.range.low.prefix);
+    lows.map(|low| runs.iter().filter(|run| run.find(low, b"").is_some()).count()).max().unwrap_or(0)
 }
 
 /// It was the most that any had brought: after one of short values a table of long ones had too few levels for ever.

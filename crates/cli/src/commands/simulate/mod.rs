@@ -156,12 +156,16 @@ pub(crate) fn run(args: &SimulateArgs, common: &Common) -> Result<(), Failure> {
 }
 
 /// What [`SimulateArgs::compare`] compares.
-const COMPARED: [&str; 15] = [
+const COMPARED: [&str; 19] = [
     "no-merge",
     "wb-tree",
     "wb-tree:ordered",
     "tiering:t=10",
     "tiering:t=4",
+    "stacks:t=10",
+    "stacks:t=4",
+    "lazy-leveling:t=10",
+    "lazy-leveling:t=4",
     "geometric:r=3",
     "geometric:r=2",
     "jungle:c=5",

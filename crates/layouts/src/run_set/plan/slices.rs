@@ -127,7 +127,7 @@ impl<F: Fragment> RunSet<F> {
     }
 
     /// Where about this many files' worth lies between `low` and this bound; `None` for the end.
-    pub(super) fn slice_end(&self, runs: &[&Run<F>], low: &Bound, files: u64) -> Option<Bound> {
+    pub(in super::super) fn slice_end(&self, runs: &[&Run<F>], low: &Bound, files: u64) -> Option<Bound> {
         let left =
             |run: &Run<F>| total(run.parts[run.first_behind(low)..].iter().map(|part| part.portion.bytes));
         let whole = total(runs.iter().map(|run| left(run)));

@@ -107,7 +107,7 @@ pub(super) fn push<F: Fragment>(
 /// A step whose runs are free.
 pub(super) fn free(step: Step, is_free: impl Fn(NodeId) -> bool) -> Option<Step> {
     let free = match &step {
-        Step::Merge { inputs, .. } => inputs.iter().all(|&id| is_free(id)),
+        Step::Merge { inputs, .. } | Step::Sink { inputs, .. } => inputs.iter().all(|&id| is_free(id)),
         Step::Push { run, .. } | Step::Relabel { run, .. } | Step::Rewrite { run, .. } => is_free(*run),
         Step::Evict(_) => true,
     };

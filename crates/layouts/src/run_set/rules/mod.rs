@@ -5,6 +5,7 @@ mod geometric;
 mod jungle;
 mod leveling;
 mod range_merge;
+mod stacks;
 mod tiering;
 
 use std::sync::Arc;
@@ -19,6 +20,7 @@ use geometric::Shape;
 #[cfg(test)]
 pub(super) use jungle::length_of;
 use leveling::Levels;
+use stacks::Stacks;
 
 /// A write buffer's way into the runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,6 +44,8 @@ pub(super) enum Step {
     Rewrite { run: NodeId, range: Range },
     /// All that runs have of a range becomes part of the oldest.
     Evict(Range),
+    /// What runs have of a range becomes part of one that is there, or of a new one.
+    Sink { inputs: Vec<NodeId>, range: Range, into: Option<NodeId>, level: u32 },
 }
 
 impl Policy {
@@ -52,6 +56,7 @@ impl Policy {
             | Self::RangeMerge
             | Self::Leveling { .. }
             | Self::Tiering { .. }
+            | Self::Stacks { .. }
             | Self::Jungle { .. } => Flush { runs: residents, level: 0 },
             Self::Immediate => Flush { runs: set.runs.len(), level: 0 },
             Self::Geometric { ratio } => geometric::flush(set, bytes, residents, Shape::Ratio(ratio)),
@@ -93,6 +98,9 @@ impl Policy {
             Self::RangeMerge => range_merge::victim(set, room, is_free).map(Step::Evict),
             Self::Leveling { ratio } => leveling::next(set, Levels::new(ratio), is_free),
             Self::Tiering { runs_max } => tiering::next(set, runs_max as usize, is_free),
+            Self::Stacks { pieces_max, is_lazy } => {
+                stacks::next(set, Stacks { pieces_max: pieces_max as usize, is_lazy }, is_free)
+            }
             Self::Jungle { ratio, factor_percent, levels } => {
                 jungle::next(set, jungle::Trees::new(ratio, factor_of(factor_percent), levels), is_free)
             }
@@ -119,6 +127,9 @@ impl Policy {
                 leveling::debt_bytes(set, trees.levels)
             }
             Self::Tiering { runs_max } => tiering::debt_bytes(set, runs_max as usize),
+            Self::Stacks { pieces_max, is_lazy } => {
+                stacks::debt_bytes(set, Stacks { pieces_max: pieces_max as usize, is_lazy })
+            }
             _ => 0,
         }
     }

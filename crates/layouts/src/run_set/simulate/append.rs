@@ -28,7 +28,7 @@ impl SimulatedRuns {
             let mut runs: Vec<(&Run<CountedFile>, Range)> =
                 inputs.iter().map(|(run, taken)| (*run, current(taken))).collect();
             runs.retain(|(_, taken)| !taken.is_empty());
-            let batch = stretches(&runs, &range, None, &self.zones);
+            let batch = stretches(&runs, &range, &[], None, &self.zones);
             let records = sum(&batch).round() as u64;
             let Some(part) = part else {
                 parts.extend(self.write(&slice, &range, &batch, records, cause));
@@ -39,7 +39,7 @@ impl SimulatedRuns {
                 continue;
             }
             runs.extend(target.map(|run| (&**run, range.clone())));
-            let whole = stretches(&runs, &range, None, &self.zones);
+            let whole = stretches(&runs, &range, &[], None, &self.zones);
             let bytes = records * self.inventory.model().record_bytes;
             match part.fragment.tree {
                 Some(tree) if !self.set.policy.rebuilds(part, bytes) => {

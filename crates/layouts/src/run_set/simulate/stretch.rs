@@ -34,10 +34,12 @@ pub(super) fn width(range: &Range) -> f64 {
 pub(super) fn stretches(
     runs: &[(&Run<CountedFile>, Range)],
     range: &Range,
+    ends: &[Bound],
     buffer: Option<(f64, f64)>,
     zones: &Zones,
 ) -> Vec<Stretch> {
     let mut bounds = bounds(runs, range);
+    bounds.extend(ends.iter().map(|end| end.prefix));
     zones.divide(&mut bounds, range);
     let ends = bounds[1..].iter().map(|&prefix| Some(prefix)).chain([None]);
     let mut found = Vec::with_capacity(bounds.len());

@@ -224,6 +224,8 @@ fn policies_decide_as_the_dialogues_say() {
         "geometric-p",
         "leveling",
         "tiering",
+        "stacks",
+        "lazy-leveling",
         "range-merge",
         "jungle",
     ];

@@ -36,8 +36,12 @@ impl Theme {
         };
         match self {
             Self::Keeping => {
-                let jungles =
-                    ["jungle:c=3,t=2", "jungle:c=10,t=3", "jungle:c=100,t=3", "jungle:c=5,t=2,levels=live"];
+                let jungles = [
+                    "jungle:c=3,t=2",
+                    "jungle:c=10,t=3",
+                    "jungle:c=2,t=3,upper=20",
+                    "jungle:c=5,t=2,levels=live",
+                ];
                 let layout = one_of(rng, &jungles);
                 Config {
                     ordered_layout: layout,

@@ -10,7 +10,8 @@ pub(crate) use forebay_units::times::parse as parse_ttl;
 /// What `--layout` takes.
 pub(crate) const LAYOUT_HELP: &str = "How a new table is organised [default: wb-tree]. In hash order: wb-tree. In key \
     order, from cheap writes to cheap reads: no-merge, tiering[:t=10], stacks[:t=10], wb-tree:ordered, geometric:r=3, \
-    geometric:p=2, lazy-leveling[:t=10], leveling[:t=10], jungle[:c=3,t=10,levels=total], range-merge, immediate";
+    geometric:p=2, lazy-leveling[:t=10], leveling[:t=10], jungle[:c=3,t=10,upper=3,levels=total], range-merge, \
+    immediate";
 
 /// What the names of layouts begin with.
 const LAYOUTS: [&str; 10] = [

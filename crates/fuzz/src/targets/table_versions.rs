@@ -12,7 +12,7 @@ use super::buffer_tree;
 use crate::damage::damage;
 use crate::draws::{self, one_of};
 
-const LAYOUTS: [&str; 11] = [
+const LAYOUTS: [&str; 12] = [
     "wb-tree",
     "wb-tree:ordered",
     "no-merge",
@@ -24,6 +24,7 @@ const LAYOUTS: [&str; 11] = [
     "range-merge",
     "jungle:c=3",
     "jungle:c=2,t=4,levels=live",
+    "jungle:c=2,upper=8",
 ];
 
 pub(crate) fn fuzz(rng: &mut Rng) {

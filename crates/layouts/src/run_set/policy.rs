@@ -49,8 +49,10 @@ pub enum Policy {
     Jungle {
         /// T
         ratio: u32,
-        /// C, in hundredths.
+        /// C of the last level, in hundredths.
         factor_percent: u32,
+        /// That of the levels above it.
+        upper_percent: u32,
         /// What counts against a level's share.
         levels: LevelSizes,
     },
@@ -69,8 +71,9 @@ pub enum LevelSizes {
 impl Policy {
     /// Jungle of this C, and the rest as usual.
     pub(crate) fn jungle(factor: f64) -> Self {
-        let factor_percent = (factor * 100.0).round() as u32;
-        Self::Jungle { ratio: RATIO, factor_percent, levels: LevelSizes::default() }
+        let percent = (factor * 100.0).round() as u32;
+        let levels = LevelSizes::default();
+        Self::Jungle { ratio: RATIO, factor_percent: percent, upper_percent: percent, levels }
     }
 
     /// Whether write buffers stay in memory as long as there is room: no file has their records until then.
@@ -86,6 +89,12 @@ impl Policy {
     /// Whether what is merged into a level ends where files of it do, so that each piece lies in one stack.
     pub(crate) fn divides_among_files(self) -> bool {
         matches!(self, Self::Stacks { .. })
+    }
+
+    /// Whether it is Jungle with more than T and C.
+    fn says_more(self) -> bool {
+        matches!(self, Self::Jungle { factor_percent, upper_percent, levels, .. }
+            if upper_percent != factor_percent || levels != LevelSizes::Live)
     }
 
     /// Whether there are runs of trees, to which records can be appended.
@@ -115,11 +124,16 @@ impl Policy {
             Self::Stacks { pieces_max, is_lazy: true } => ("lazy-leveling: t", pieces_max, 2),
             Self::Jungle { ratio, .. } => ("jungle: t", ratio, 2),
         };
-        if let Self::Jungle { factor_percent, .. } = *self
-            && !(FACTOR_PERCENT_MIN..=FACTOR_PERCENT_MAX).contains(&factor_percent)
-        {
-            let [least, most, c] = [FACTOR_PERCENT_MIN, FACTOR_PERCENT_MAX, factor_percent].map(factor_of);
-            return Err(Error::invalid(format!("jungle: c is {c}; it must be between {least} and {most}")));
+        if let Self::Jungle { factor_percent, upper_percent, .. } = *self {
+            let [least, most] = [FACTOR_PERCENT_MIN, FACTOR_PERCENT_MAX];
+            let asked = [("c", factor_percent), ("upper", upper_percent)];
+            if let Some((name, found)) = asked.into_iter().find(|(_, found)| !(least..=most).contains(found))
+            {
+                let [least, most, found] = [least, most, found].map(factor_of);
+                return Err(Error::invalid(format!(
+                    "jungle: {name} is {found}; it must be between {least} and {most}"
+                )));
+            }
         }
         if (least..=PARAMETER_MAX).contains(&value) {
             return Ok(());
@@ -138,17 +152,18 @@ impl Policy {
             Self::Leveling { ratio } => (4, ratio),
             Self::Tiering { runs_max } => (5, runs_max),
             Self::RangeMerge => (6, 0),
-            Self::Jungle { ratio, levels: LevelSizes::Live, .. } => (7, ratio),
-            Self::Jungle { ratio, .. } => (8, ratio),
+            Self::Jungle { ratio, .. } => (if self.says_more() { 8 } else { 7 }, ratio),
             Self::Stacks { pieces_max, is_lazy: false } => (9, pieces_max),
             Self::Stacks { pieces_max, is_lazy: true } => (10, pieces_max),
         };
         out.push(kind);
         put_varint(out, parameter.into());
-        if let Self::Jungle { factor_percent, levels, .. } = self {
+        if let Self::Jungle { factor_percent, upper_percent, levels, .. } = self {
             put_varint(out, factor_percent.into());
-            if levels == LevelSizes::Total {
-                out.push(LEVELS_TOTAL);
+            if kind == 8 {
+                let is_total = if levels == LevelSizes::Total { LEVELS_TOTAL } else { 0 };
+                out.push(is_total | UPPER);
+                put_varint(out, upper_percent.into());
             }
         }
         debug_assert_eq!(Self::decode(&mut Reader::new(&out[start..])), Some(self), "what is put is read");
@@ -168,11 +183,16 @@ impl Policy {
             6 => Self::RangeMerge,
             7 | 8 => {
                 let factor_percent = u32::try_from(from.varint()?).ok()?;
-                let levels = match kind {
-                    7 => LevelSizes::Live,
-                    _ => (from.u8()? == LEVELS_TOTAL).then_some(LevelSizes::Total)?,
+                let said = if kind == 8 { from.u8()? } else { 0 };
+                let upper_percent = match said & UPPER {
+                    0 => factor_percent,
+                    _ => u32::try_from(from.varint()?).ok()?,
                 };
-                Self::Jungle { ratio: parameter, factor_percent, levels }
+                let levels = if said & LEVELS_TOTAL > 0 { LevelSizes::Total } else { LevelSizes::Live };
+                if said & !(LEVELS_TOTAL | UPPER) > 0 {
+                    return None;
+                }
+                Self::Jungle { ratio: parameter, factor_percent, upper_percent, levels }
             }
             9 | 10 => Self::Stacks { pieces_max: parameter, is_lazy: kind == 10 },
             _ => return None,
@@ -182,8 +202,10 @@ impl Policy {
     }
 }
 
-/// What is said of Jungle beside T and C: that levels go by how long their files are.
+/// What is said of Jungle beside T and C: that levels go by how long their files are, and that those above the last have
+/// another C, which follows.
 const LEVELS_TOTAL: u8 = 1;
+const UPPER: u8 = 2;
 /// A run's files are no longer than this by default.
 const FILE_BYTES: u64 = 64 << 20;
 /// Nor shorter than this, where one is written anew at a time and write buffers are that long: the syncs of a shorter one
@@ -198,7 +220,7 @@ const RATIO: u32 = 10;
 /// C where none is given, and what it may be: with less, trees are written anew for every batch.
 const FACTOR_PERCENT: u32 = 300;
 pub(super) const FACTOR_PERCENT_MIN: u32 = 110;
-const FACTOR_PERCENT_MAX: u32 = 100_000;
+pub(super) const FACTOR_PERCENT_MAX: u32 = 100_000;
 
 const _: () = assert!(
     RATIO <= PARAMETER_MAX && FACTOR_PERCENT >= FACTOR_PERCENT_MIN && FACTOR_PERCENT <= FACTOR_PERCENT_MAX,
@@ -217,10 +239,13 @@ impl fmt::Display for Policy {
             Self::Tiering { runs_max } => write!(f, "tiering:t={runs_max}"),
             Self::Stacks { pieces_max, is_lazy: false } => write!(f, "stacks:t={pieces_max}"),
             Self::Stacks { pieces_max, is_lazy: true } => write!(f, "lazy-leveling:t={pieces_max}"),
-            Self::Jungle { ratio, factor_percent, levels } => {
+            Self::Jungle { ratio, factor_percent, upper_percent, levels } => {
                 write!(f, "jungle:c={}", factor_of(*factor_percent))?;
                 if *ratio != RATIO {
                     write!(f, ",t={ratio}")?;
+                }
+                if upper_percent != factor_percent {
+                    write!(f, ",upper={}", factor_of(*upper_percent))?;
                 }
                 if *levels == LevelSizes::default() { Ok(()) } else { write!(f, ",levels={levels}") }
             }
@@ -275,35 +300,35 @@ impl FromStr for Policy {
 /// What a layout may be called: what [`Policy::from_str`] understands is among it.
 const NAMES: &str = "wb-tree, wb-tree:ordered, no-merge, immediate, geometric:r=N, geometric:p=N, \
                      range-merge, leveling[:t=N], tiering[:t=N], stacks[:t=N], lazy-leveling[:t=N], \
-                     jungle[:c=X,t=N,levels=live|total]";
+                     jungle[:c=X,t=N,upper=X,levels=live|total]";
 
 /// Jungle with these parameters, each of which comes once at most.
 fn jungle(parameters: &[(&str, &str)]) -> Option<Policy> {
-    let (mut ratio, mut factor_percent, mut levels) = (None, None, None);
+    let (mut ratio, mut factor_percent, mut upper_percent) = (None, None, None);
+    let mut levels = None;
     for (name, value) in parameters {
         let before = match *name {
             "t" => ratio.replace(value.parse().ok()?).is_some(),
             "c" => factor_percent.replace(percent(value)?).is_some(),
-            "levels" => levels.replace(value.parse().ok()?).is_some(),
+            "upper" => upper_percent.replace(percent(value)?).is_some(),
+            "levels" => levels.replace(one_of(value, [LevelSizes::Live, LevelSizes::Total])?).is_some(),
             _ => true,
         };
         if before {
             return None;
         }
     }
+    let factor_percent = factor_percent.unwrap_or(FACTOR_PERCENT);
     Some(Policy::Jungle {
         ratio: ratio.unwrap_or(RATIO),
-        factor_percent: factor_percent.unwrap_or(FACTOR_PERCENT),
+        factor_percent,
+        upper_percent: upper_percent.unwrap_or(factor_percent),
         levels: levels.unwrap_or_default(),
     })
 }
 
-impl FromStr for LevelSizes {
-    type Err = ();
-
-    fn from_str(text: &str) -> Result<Self, ()> {
-        [Self::Live, Self::Total].into_iter().find(|levels| levels.to_string() == text).ok_or(())
-    }
+fn one_of<T: fmt::Display>(text: &str, all: [T; 2]) -> Option<T> {
+    all.into_iter().find(|one| one.to_string() == text)
 }
 
 /// A number of at most two places behind the point, in hundredths.

@@ -76,6 +76,7 @@ fn policies() -> Vec<Policy> {
         "jungle:c=2.5,t=4",
         "jungle:levels=live",
         "jungle:c=10,t=4,levels=live",
+        "jungle:c=2,t=4,upper=12",
     ];
     names.map(|name| name.parse().unwrap()).to_vec()
 }
@@ -449,6 +450,8 @@ fn names_and_bytes_round_trip_and_bad_ones_are_refused() {
         ("jungle:t=8,c=2", "jungle:c=2,t=8"),
         ("jungle:levels=total", "jungle:c=3"),
         ("jungle:levels=live,t=10", "jungle:c=3,levels=live"),
+        ("jungle:upper=3", "jungle:c=3"),
+        ("jungle:upper=8,t=4,c=2", "jungle:c=2,t=4,upper=8"),
     ] {
         assert_eq!(name.parse::<Policy>().unwrap().to_string(), shown);
     }
@@ -472,6 +475,7 @@ fn names_and_bytes_round_trip_and_bad_ones_are_refused() {
         "jungle:c=3,t=8,",
         "jungle:c=3,c=4",
         "jungle:levels=most",
+        "jungle:upper=1",
     ] {
         assert!(name.parse::<Policy>().is_err(), "{name}");
     }

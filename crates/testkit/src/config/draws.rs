@@ -29,6 +29,7 @@ pub fn ordered_layouts() -> Vec<Layout> {
         "jungle:c=1.5,t=3",
         "jungle",
         "jungle:c=2,t=3,levels=live",
+        "jungle:c=2,t=3,upper=4",
     ];
     names.iter().map(|name| name.parse().expect("names of layouts")).collect()
 }

@@ -20,6 +20,7 @@ use self::subcompactions::{Claimed, Subcompaction, SubcompactionQueue};
 use super::job::{MergeJob, RunCursor};
 use super::plan::{Made, Slice};
 use super::policy::Policy;
+use super::rules::Factors;
 use super::set::{Part, Run, RunSet};
 use super::writer::Writers;
 use crate::files::DataFile;
@@ -52,6 +53,7 @@ struct Begun {
 /// What is to be merged, and by what.
 struct GrowSlice {
     policy: Policy,
+    factors: Factors,
     file_bytes: u64,
     context: TableContext,
     rule: Rule,
@@ -79,6 +81,7 @@ impl GrowJob {
         let subcompactions = SubcompactionQueue::new(into, &slice.range);
         let slice = Arc::new(GrowSlice {
             policy: set.policy,
+            factors: set.policy.factors(set),
             file_bytes: set.file_bytes,
             context: context.clone(),
             rule: context.code()?,
@@ -109,8 +112,9 @@ impl GrowSlice {
         let Subcompaction { range, target, .. } = subcompaction;
         let batch = portion_of(&sources);
         let (files, rule, depth) = (self.context.files(Cause::Merge), self.rule.clone(), self.slice.depth());
-        let grows =
-            |part: &&Arc<Part<DataFile>>| part.range == *range && !self.policy.rebuilds(part, batch.bytes);
+        let grows = |part: &&Arc<Part<DataFile>>| {
+            part.range == *range && !self.factors.rebuilds(self.slice.level, part, batch.bytes)
+        };
         let grown = target.as_ref().filter(grows);
         let grown = grown.and_then(|part| Some((part.fragment.tree()?.clone(), part.is_bottom)));
         // Of a file that other parts have a later version of, a next one would lack what that has.

@@ -14,6 +14,7 @@ use forebay_buffer_tree::{Fragment, NodeId, Portion};
 use super::super::policy::LevelSizes;
 use super::super::set::{Part, Run, RunSet};
 use super::Step;
+use super::factors::Factors;
 use super::leveling::{self, Levels, Measure};
 
 /// A tree is split when this much of it lives, in files' lengths: into parts of two thirds of one at least.
@@ -34,26 +35,19 @@ const GATHERED: usize = 8;
 /// A file that was just written is no longer than what lives of it and this: its end is a whole block.
 const SLACK_BYTES: u64 = 4 * BLOCK_BYTES as u64;
 
-/// T, C, and what levels may have.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Trees {
-    pub(super) levels: Levels,
-    factor: f64,
-}
-
-impl Trees {
-    pub(super) fn new(ratio: u32, factor: f64, sizes: LevelSizes) -> Self {
-        let measure = match sizes {
-            LevelSizes::Live => Measure::Live,
-            LevelSizes::Total => Measure::Files { factor },
-        };
-        Self { levels: Levels { ratio, gathered: GATHERED, measure }, factor }
-    }
+/// What levels may have.
+pub(super) fn levels(ratio: u32, factor: f64, sizes: LevelSizes) -> Levels {
+    let measure = match sizes {
+        LevelSizes::Live => Measure::Live,
+        LevelSizes::Total => Measure::Files { factor },
+    };
+    Levels { ratio, gathered: GATHERED, measure }
 }
 
 pub(super) fn next<F: Fragment>(
     set: &RunSet<F>,
-    Trees { levels, factor }: Trees,
+    levels: Levels,
+    factors: &Factors,
     is_free: impl Fn(NodeId) -> bool,
 ) -> Option<Step> {
     if let Some(step) = leveling::form(set) {
@@ -70,7 +64,7 @@ pub(super) fn next<F: Fragment>(
     let file_bytes = set.file_bytes as f64;
     // What joins is written anew with it. Where a level has no room, that might be on its way down next.
     let rewritten = join(&runs, file_bytes)
-        .or_else(|| worst(runs.iter().filter(has_room), factor))
+        .or_else(|| worst(runs.iter().filter(has_room), factors))
         .or_else(|| split(&runs, file_bytes))
         .map(|(run, range)| Step::Rewrite { run, range });
     rewritten.or_else(|| leveling::push(set, levels, is_free, |run| victim(set, run)))
@@ -107,12 +101,12 @@ pub(super) fn is_over<F: Fragment>(part: &Part<F>, factor: f64) -> bool {
 /// The part with the worst file of those that are over.
 fn worst<'a, F: Fragment + 'a>(
     runs: impl Iterator<Item = &'a &'a Run<F>>,
-    factor: f64,
+    factors: &Factors,
 ) -> Option<(NodeId, Range)> {
-    let parts = runs.flat_map(|run| run.parts.iter().map(move |part| (run.id, part)));
-    let over = parts.filter(|(_, part)| is_over(part, factor));
+    let parts = runs.flat_map(|run| run.parts.iter().map(move |part| (*run, part)));
+    let over = parts.filter(|(run, part)| is_over(part, factors.of(run.level)));
     let (run, part) = over.max_by(|(_, left), (_, right)| length(left).total_cmp(&length(right)))?;
-    Some((run, part.range.clone()))
+    Some((run.id, part.range.clone()))
 }
 
 /// A part of which too much lives.

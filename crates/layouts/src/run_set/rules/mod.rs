@@ -1,6 +1,7 @@
 //! The organisations of key-ordered runs. Each is a pure rule over a [`RunSet`]: what a write buffer is merged with as
 //! it is written, and what is merged after that.
 
+mod factors;
 mod geometric;
 mod jungle;
 mod leveling;
@@ -16,6 +17,7 @@ use forebay_buffer_tree::{Fragment, NodeId};
 use super::policy::{FACTOR_PERCENT_MIN, Policy, factor_of};
 use super::set::{Part, Run, RunSet};
 use crate::files::ResidentBudget;
+pub(super) use factors::Factors;
 use geometric::Shape;
 #[cfg(test)]
 pub(super) use jungle::length_of;
@@ -96,14 +98,12 @@ impl Policy {
             Self::Geometric { ratio } => geometric::next(set, Shape::Ratio(ratio), is_free),
             Self::Partitions { runs_max } => geometric::next(set, Shape::Runs(runs_max), is_free),
             Self::RangeMerge => range_merge::victim(set, room, is_free).map(Step::Evict),
-            Self::Leveling { ratio } => leveling::next(set, Levels::new(ratio), is_free),
+            Self::Leveling { .. } => leveling::next(set, self.levels(), is_free),
             Self::Tiering { runs_max } => tiering::next(set, runs_max as usize, is_free),
             Self::Stacks { pieces_max, is_lazy } => {
                 stacks::next(set, Stacks { pieces_max: pieces_max as usize, is_lazy }, is_free)
             }
-            Self::Jungle { ratio, factor_percent, levels } => {
-                jungle::next(set, jungle::Trees::new(ratio, factor_of(factor_percent), levels), is_free)
-            }
+            Self::Jungle { .. } => jungle::next(set, self.levels(), &self.factors(set), is_free),
         }
     }
 
@@ -121,11 +121,7 @@ impl Policy {
             Self::RangeMerge => range_merge::debt_bytes(set, room),
             Self::Geometric { ratio } => geometric::debt_bytes(set, Shape::Ratio(ratio)),
             Self::Partitions { runs_max } => geometric::debt_bytes(set, Shape::Runs(runs_max)),
-            Self::Leveling { ratio } => leveling::debt_bytes(set, Levels::new(ratio)),
-            Self::Jungle { ratio, factor_percent, levels } => {
-                let trees = jungle::Trees::new(ratio, factor_of(factor_percent), levels);
-                leveling::debt_bytes(set, trees.levels)
-            }
+            Self::Leveling { .. } | Self::Jungle { .. } => leveling::debt_bytes(set, self.levels()),
             Self::Tiering { runs_max } => tiering::debt_bytes(set, runs_max as usize),
             Self::Stacks { pieces_max, is_lazy } => {
                 stacks::debt_bytes(set, Stacks { pieces_max: pieces_max as usize, is_lazy })
@@ -139,13 +135,23 @@ impl Policy {
         self.grows_trees() && level > 0
     }
 
-    /// Whether a part that a batch comes to is written anew with it, rather than appended to.
-    pub(super) fn rebuilds<F: Fragment>(self, part: &Part<F>, batch_bytes: u64) -> bool {
+    /// The C of each level, where there are trees.
+    pub(super) fn factors<F>(self, set: &RunSet<F>) -> Factors {
         match self {
-            Self::Jungle { factor_percent, .. } => {
-                jungle::rebuilds(part, batch_bytes, factor_of(factor_percent))
+            Self::Jungle { factor_percent, upper_percent, .. } => {
+                Factors::new(set, factor_of(factor_percent), factor_of(upper_percent))
             }
-            _ => true,
+            _ => Factors::new(set, 1.0, 1.0),
+        }
+    }
+
+    fn levels(self) -> Levels {
+        match self {
+            Self::Jungle { ratio, upper_percent, levels, .. } => {
+                jungle::levels(ratio, factor_of(upper_percent), levels)
+            }
+            Self::Leveling { ratio } => Levels::new(ratio),
+            _ => Levels::new(1),
         }
     }
 

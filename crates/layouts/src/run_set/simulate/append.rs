@@ -22,6 +22,7 @@ impl SimulatedRuns {
         let target = slice.act.target().and_then(|id| set.run(id));
         let groups =
             target.map_or_else(|| vec![(slice.range.clone(), None)], |run| groups(run, &slice.range));
+        let factors = set.policy.factors(&set);
         let mut parts = Vec::new();
         for (range, part) in groups {
             let current = |run: &'_ Range| run.intersect(&range);
@@ -42,7 +43,7 @@ impl SimulatedRuns {
             let whole = stretches(&runs, &range, &[], None, &self.zones);
             let bytes = records * self.inventory.model().record_bytes;
             match part.fragment.tree {
-                Some(tree) if !self.set.policy.rebuilds(part, bytes) => {
+                Some(tree) if !factors.rebuilds(slice.level, part, bytes) => {
                     parts.push(self.grow(part, tree, slice.is_bottom, records, &whole, cause));
                 }
                 _ => {

@@ -27,6 +27,12 @@ struct Done {
 impl Load {
     /// Keys come again as often as `units` have it; 0 for never.
     fn new(policy: &str, record_bytes: u64, units: u64) -> Self {
+        let records = BYTES / record_bytes;
+        let keys = if units == 0 { Keys::Unique } else { Keys::DrawnFrom(units * records) };
+        Self { runs: Self::runs(policy, record_bytes, keys), records, units, done: Done::default() }
+    }
+
+    fn runs(policy: &str, record_bytes: u64, keys: Keys) -> SimulatedRuns {
         let options = ListOptions {
             order: Order::Lexical,
             filter_bits_per_key: 10,
@@ -41,10 +47,7 @@ impl Load {
             pointed_bytes: 0,
             filter_memory_bytes_max: u64::MAX,
         };
-        let records = BYTES / record_bytes;
-        let keys = if units == 0 { Keys::Unique } else { Keys::DrawnFrom(units * records) };
-        let runs = SimulatedRuns::new(policy.parse().unwrap(), BYTES, lists, keys, ROOM);
-        Self { runs, records, units, done: Done::default() }
+        SimulatedRuns::new(policy.parse().unwrap(), BYTES, lists, keys, ROOM)
     }
 
     fn filled(policy: &str, record_bytes: u64, units: u64) -> Self {
@@ -134,6 +137,15 @@ fn levels_by_length_hold_more_and_write_less() {
         let level_0 = 8.0 / UNITS as f64;
         assert!(total.1 < factor * 10.0 / 9.0 * 1.05 + level_0, "c = {factor}: {total:?}");
     }
+}
+
+/// What an upper level may have costs a T-th of its C in space, and spares writes twice: what comes again meanwhile goes
+/// down once, and longer batches copy fewer nodes.
+#[test]
+fn more_above_the_last_level_is_less_written_for_the_same_space() {
+    let of = |policy: &str| Load::filled(policy, 1024, UNITS).cost(10);
+    let (same, other) = (of("jungle:c=3"), of("jungle:c=2,upper=12"));
+    assert!(other.0 < 0.95 * same.0 && other.1 < 1.03 * same.1, "{other:?} beside {same:?}");
 }
 
 /// No tree's file is longer than C times what lives of it, by more than its last batch had nodes. All files together

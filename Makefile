@@ -57,7 +57,7 @@ help:
 	@echo 'make jvm-jar           build the jar of the Java package, with the native library of this platform'
 	@echo 'make spark-jar         build the jars of the state store for Spark 4.0, 4.1 and 4.2, and that of the engine'
 	@echo 'make demo-spark        a stream of counts over a folder by PySpark, its state in Forebay (INPUT=FOLDER)'
-	@echo 'make spark-suites      Spark'"'"'s own streaming suites on our state store and on RocksDB'"'"'s (MINOR=4.1; half an hour)'
+	@echo 'make spark-suites      Spark'"'"'s own streaming suites on our state store and on RocksDB'"'"'s (MINOR=4.1; an hour)'
 	@echo 'make spark-kill        kill a stream of counts again and again, and compare it with a batch (KILLS=10)'
 	@echo 'make spark-bench       batches, commits, uploads and restarts beside RocksDB'"'"'s provider (KEYS=2400000 MEMORY_MIB=64 STORES=1)'
 	@echo 'make demo-streams      count the words of this project, or of INPUT=FILE, by Kafka Streams on our stores; no broker'

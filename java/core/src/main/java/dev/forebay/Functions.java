@@ -16,13 +16,12 @@ public final class Functions {
 
     /**
      * A function of a column: {@code of("sum", "amount")}, {@code of("top_k", "price", 10)}. More words are what it is given
-     * besides, in its order, and stand there as they are: what may have a colon, a comma or a quote in it, such as a further
-     * column's name, is to be {@link #quoted}.
+     * besides, in its order, such as a further column's name; each is {@link #quoted} where it needs to be.
      */
     public static String of(String function, String column, Object... words) {
         StringBuilder text = new StringBuilder(function).append(':').append(quoted(column));
         for (Object word : words) {
-            text.append(':').append(word);
+            text.append(':').append(quoted(word.toString()));
         }
         return text.toString();
     }

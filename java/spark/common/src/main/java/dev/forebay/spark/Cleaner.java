@@ -176,7 +176,8 @@ final class Cleaner {
         }
         for (FileStatus status : old) {
             String name = status.getPath().getName();
-            // It may have been written anew by somebody who is about to name it.
+            // It may have been written anew by somebody who is about to name it. Between this look and the delete it may be, too:
+            // who uploads looks whether all is there once the manifest is, and uploads again.
             Optional<FileStatus> latest = remote.status(status.getPath());
             if (!named.contains(name) && latest.isPresent() && isOld(latest.get(), unnamed.get(name), now)) {
                 remote.delete(status.getPath());

@@ -2,13 +2,17 @@ package dev.forebay.spark;
 
 import dev.forebay.ForebayException;
 import dev.forebay.Functions;
-import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
+import java.util.function.UnaryOperator;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 import org.apache.spark.sql.Column;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Encoders;
@@ -45,7 +49,8 @@ public final class GroupBy {
      *     written to the folder for temporary files
      * @param partitions how many tasks the second stage has; 0 lets Spark decide
      * @throws ForebayException.InvalidArgument for columns and functions that do not fit
-     * @throws IllegalArgumentException for a column of a collation that is not binary, and for fewer than 0 partitions
+     * @throws IllegalArgumentException for a column of a collation that is not binary, for two answers or columns of the key
+     *     that Spark could not tell apart by name, and for fewer than 0 partitions
      * @throws UnsupportedOperationException for a stream, each batch of which it would group by itself
      */
     public static Dataset<Row> groupBy(
@@ -58,9 +63,12 @@ public final class GroupBy {
         if (partitions < 0) {
             throw new IllegalArgumentException("partitions is " + partitions + "; give a number, or 0 to let Spark decide");
         }
-        Set<String> needed = new HashSet<>(key);
+        Set<String> needed = new LinkedHashSet<>(key);
         aggs.values().forEach(function -> needed.addAll(Functions.columns(function)));
-        StructType used = used(rows.schema(), needed);
+        boolean isCased = Boolean.parseBoolean(rows.sparkSession().conf().get("spark.sql.caseSensitive", "false"));
+        UnaryOperator<String> same = isCased ? UnaryOperator.identity() : name -> name.toLowerCase(Locale.ROOT);
+        checkApart(key, aggs.keySet(), same);
+        StructType used = used(rows.schema(), needed, same);
         GroupStage stage = new GroupStage(key.toArray(String[]::new), new LinkedHashMap<>(aggs), used, memory);
         // Between the stages columns are called by their places, whatever they are called.
         Dataset<Row> read = rows.select(
@@ -74,19 +82,39 @@ public final class GroupBy {
         return together.mapPartitions(stage.ofStates(answers), Encoders.row(Plain.of(answers))).select(named(answers));
     }
 
-    /** The columns that are needed, in their order; where none is, one of no meaning, by which rows are counted. */
-    private static StructType used(StructType whole, Set<String> needed) {
+    /** Of two names that are the same to Spark, nobody could select either. */
+    private static void checkApart(List<String> key, Set<String> answers, UnaryOperator<String> same) {
+        Set<String> seen = new HashSet<>();
+        for (String name : Stream.concat(key.stream(), answers.stream()).toList()) {
+            if (!seen.add(same.apply(name))) {
+                throw new IllegalArgumentException("two columns of the result would be called `" + name
+                        + "`, in this or other letters: name them apart, or set spark.sql.caseSensitive");
+            }
+        }
+    }
+
+    /**
+     * The columns that are needed, as they are called there: Spark finds them by names that are the same to it. Where none is
+     * needed, one of no meaning, by which rows are counted.
+     */
+    private static StructType used(StructType whole, Set<String> needed, UnaryOperator<String> same) {
         if (needed.isEmpty()) {
             return new StructType().add("none", DataTypes.BooleanType);
         }
-        List<StructField> fields = new ArrayList<>();
+        Map<String, StructField> fields = new HashMap<>();
         for (StructField field : whole.fields()) {
-            if (needed.contains(field.name())) {
+            fields.put(same.apply(field.name()), field);
+        }
+        StructType used = new StructType();
+        for (String name : needed) {
+            StructField field = fields.get(same.apply(name));
+            // The engine tells of a column that is not there.
+            if (field != null) {
                 checkBinary(field);
-                fields.add(field);
+                used = used.add(new StructField(name, field.dataType(), field.nullable(), field.metadata()));
             }
         }
-        return new StructType(fields.toArray(StructField[]::new));
+        return used;
     }
 
     /** Texts are grouped by their bytes. */

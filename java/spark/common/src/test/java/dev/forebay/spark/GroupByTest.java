@@ -6,6 +6,7 @@ import static org.apache.spark.sql.functions.lit;
 import static org.apache.spark.sql.functions.max;
 import static org.apache.spark.sql.functions.min;
 import static org.apache.spark.sql.functions.sum;
+import static org.junit.jupiter.api.Assertions.assertDoesNotThrow;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
@@ -125,8 +126,6 @@ class GroupByTest {
                 Object value = row.get(at);
                 if (value instanceof BigDecimal decimal) {
                     value = decimal.signum() == 0 ? "0" : decimal.stripTrailingZeros().toPlainString();
-                } else if (value instanceof Double number) {
-                    value = number + 0.0;
                 } else if (value instanceof byte[] bytes) {
                     value = Base64.getEncoder().encodeToString(bytes);
                 }
@@ -267,6 +266,26 @@ class GroupByTest {
         told = failure(() -> GroupBy.groupBy(rows, List.of("broken"), counted).collectAsList());
         assertTrue(told.contains("UTF-8") || told.contains("UTF8"), told);
         assertEquals(2, GroupBy.groupBy(rows.selectExpr("cast(broken as binary) b"), List.of("b"), counted).count());
+    }
+
+    /** As everywhere in Spark: `USER` is `user`, unless the session says that it is another one. */
+    @Test
+    void namesAreThoseThatSparkFinds() {
+        Dataset<Row> rows = spark.range(10).selectExpr("id % 2 user", "id amount");
+        Dataset<Row> ours = GroupBy.groupBy(rows, List.of("USER"), Map.of("all", "sum:Amount"));
+        assertEquals(List.of("USER", "all"), List.of(ours.columns()));
+        assertEquals(List.of("0 | 20 | ", "1 | 25 | "), shown(ours));
+        Executable twice = () -> GroupBy.groupBy(rows, List.of("user"), Map.of("User", "count"));
+        String told = assertThrows(IllegalArgumentException.class, twice).getMessage();
+        assertTrue(told.contains("`User`"), told);
+        spark.conf().set("spark.sql.caseSensitive", true);
+        try {
+            assertDoesNotThrow(twice);
+            assertThrows(ForebayException.InvalidArgument.class,
+                    () -> GroupBy.groupBy(rows, List.of("USER"), Map.of("n", "count")));
+        } finally {
+            spark.conf().unset("spark.sql.caseSensitive");
+        }
     }
 
     /** The texts of an error and of its causes. */

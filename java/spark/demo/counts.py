@@ -16,16 +16,18 @@ STATE = "spark.sql.streaming.stateStore."
 NO_WORD = "[^a-z]+"
 
 
-def session(jars: list[str], snapshot_every: int) -> SparkSession:
+def session(jars: list[str], master: str, snapshot_every: int) -> SparkSession:
     """A local Spark whose state is in Forebay: the first three settings are all that it takes."""
     return (
-        SparkSession.builder.master("local[2]")
+        SparkSession.builder.master(master)
         .config("spark.jars", ",".join(jars))
         .config(STATE + "providerClass", "dev.forebay.spark.ForebayStateStoreProvider")
         .config(STATE + "forebay.memory", "128m")
         .config(STATE + "minDeltasForSnapshot", snapshot_every)
         .config(STATE + "maintenanceInterval", "1s")
         .config("spark.sql.shuffle.partitions", 2)
+        .config("spark.executor.memory", "600m")
+        .config("spark.deploy.maxExecutorRetries", -1)
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .getOrCreate()
@@ -51,6 +53,7 @@ def main() -> None:
     parser.add_argument("files", type=Path)
     parser.add_argument("checkpoint", type=Path)
     parser.add_argument("--jars", nargs="+", required=True)
+    parser.add_argument("--master", default="local[2]", help="local-cluster[2,1,600] has two executors, each a process")
     parser.add_argument("--files-per-batch", type=int, default=8)
     parser.add_argument("--snapshot-every", type=int, default=3)
     parser.add_argument("--out", type=Path, help="a file for all counts, as JSON")
@@ -58,7 +61,7 @@ def main() -> None:
     arguments.checkpoint.mkdir(parents=True, exist_ok=True)
     out = arguments.out or arguments.checkpoint / "counts.json"
 
-    spark = session(arguments.jars, arguments.snapshot_every)
+    spark = session(arguments.jars, arguments.master, arguments.snapshot_every)
     spark.sparkContext.setLogLevel("ERROR")
     lines = spark.readStream.option("maxFilesPerTrigger", arguments.files_per_batch).text(str(arguments.files))
     query = (

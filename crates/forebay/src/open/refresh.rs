@@ -193,8 +193,10 @@ impl Refresher {
         let mut known = BTreeSet::new();
         for (file, by) in &references {
             let is_there = version_set.references.contains_key(&file.id());
-            // Of a tree more may be there.
-            if *by > 0 && (file.tree().is_some() || !is_there && known.insert(file.id())) {
+            let is_new = *by > 0 && !is_there && known.insert(file.id());
+            // Of a tree more may be there, also where one version of it takes the place of another, or of a last one.
+            let may_be_longer = file.tree().is_some() && (*by > 0 || is_there);
+            if is_new || may_be_longer {
                 file.found();
             }
         }

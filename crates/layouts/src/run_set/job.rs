@@ -261,6 +261,9 @@ impl Drop for Output {
 pub(super) struct RunCursor {
     waiting: VecDeque<(DataFile, Range)>,
     current: Option<Source>,
+    /// Those that were walked: of records that were handed on, and are on their way, values may stand apart. Where another
+    /// edit has dropped a file meanwhile nobody else holds it, nor the value files that it has.
+    walked: Vec<DataFile>,
     reading: Reading,
 }
 
@@ -271,7 +274,7 @@ impl RunCursor {
             parts.iter().is_sorted_by(|(_, one), (_, next)| is_behind(one, next)),
             "a run is walked in order"
         );
-        let mut cursor = Self { waiting: parts, current: None, reading };
+        let mut cursor = Self { waiting: parts, current: None, walked: Vec::new(), reading };
         cursor.skip_to_record()?;
         Ok(cursor)
     }
@@ -284,6 +287,7 @@ impl RunCursor {
                 return Ok(());
             };
             self.current = Some(Source::new(&file, &range, Direction::Forward, self.reading)?);
+            self.walked.push(file);
         }
         Ok(())
     }

@@ -7,6 +7,7 @@ mod requests;
 mod round;
 mod rows;
 mod socket;
+mod stopper;
 mod stream;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -15,12 +16,12 @@ use std::collections::BTreeSet;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use forebay::{Database, Error, Follower, Result};
-use mio::{Events, Interest, Poll, Token, Waker};
+use mio::{Events, Interest, Poll, Token};
 
 use crate::config::Config;
 use crate::jobs::WORKERS;
@@ -31,6 +32,9 @@ use crate::tls::Certificates;
 use connection::{CHUNK_BYTES, Connection};
 use doors::{Door, connections_max};
 use listeners::{LISTENERS_MAX, Listener, Polled};
+use stopper::Ends;
+
+pub use stopper::Stopper;
 
 const WAKER: Token = Token(0);
 /// Listeners have the numbers from here on,
@@ -48,43 +52,16 @@ pub struct Server {
     doors: Arc<[Door]>,
 }
 
-/// Ends a server, from any thread. It holds nothing of the database.
-#[derive(Clone)]
-pub struct Stopper {
-    stopping: Arc<AtomicBool>,
-    doors: Arc<[Door]>,
-    port: Option<Arc<Waker>>,
-}
-
-impl Stopper {
-    /// Has the server answer what it has read, as long as clients take that, for some seconds at most; and end.
-    pub fn stop(&self) {
-        self.stopping.store(true, Ordering::SeqCst);
-        self.doors.iter().for_each(Door::wake);
-        self.port.iter().for_each(|port| drop(port.wake()));
-    }
-}
-
-/// Stops all loops when one of them ends, however it does.
-struct Ends(Stopper);
-
-impl Drop for Ends {
-    fn drop(&mut self) {
-        self.0.stop();
-    }
-}
-
 impl Server {
     /// Listens. Keys of the databases that `SELECT` names are in the tables `0` to `15`. Where that fails, a database that
     /// was made for it goes again.
     pub fn bind(database: Database, config: Config) -> Result<Self> {
         let database = Arc::new(database);
         let bound = Self::open(Arc::clone(&database), Config { source: None, ..config }, None);
-        if let (Err(_), Some(database)) = (&bound, Arc::into_inner(database)) {
+        bound.inspect_err(|_| {
             // What failed before is told.
-            let _ = database.take_back();
-        }
-        bound
+            let _ = Arc::into_inner(database).map(Database::take_back);
+        })
     }
 
     /// The same of one that follows [`Config::source`], and takes no writes until it is promoted.
@@ -132,11 +109,7 @@ impl Server {
 
     /// What ends it.
     pub fn stopper(&self) -> Stopper {
-        Stopper {
-            stopping: Arc::clone(&self.shared.stopping),
-            doors: Arc::clone(&self.doors),
-            port: self.port.as_ref().map(|port| Arc::clone(&port.waker)),
-        }
+        Stopper::new(&self.shared.stopping, &self.doors, self.port.as_ref().map(|port| &port.waker))
     }
 
     /// Answers until it is stopped; then closes the database. An error is one of the loops' own, or of that: of sockets

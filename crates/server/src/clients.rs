@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use forebay_env::sync::{Mutex, RwLock, RwLockReadGuard};
+use forebay_env::sync::{Mutex, RwLock};
 
 use crate::acl::User;
 use crate::pushes::Seat;
@@ -85,14 +85,11 @@ pub(crate) struct Pause {
     /// In milliseconds since then; 0 where nothing waits.
     until: AtomicU64,
     is_of_all: AtomicBool,
-    /// Each turn holds it for reading.
-    turns: Arc<RwLock<()>>,
 }
 
 impl Default for Pause {
     fn default() -> Self {
-        let (until, is_of_all, turns) = Default::default();
-        Self { started: Instant::now(), until, is_of_all, turns }
+        Self { started: Instant::now(), until: AtomicU64::new(0), is_of_all: AtomicBool::new(false) }
     }
 }
 
@@ -107,17 +104,6 @@ impl Pause {
         let was_on = self.until.fetch_max(now.saturating_add(milliseconds), Ordering::SeqCst) > now;
         let is_of_all = is_of_all || was_on && self.is_of_all.load(Ordering::SeqCst);
         self.is_of_all.store(is_of_all, Ordering::SeqCst);
-    }
-
-    /// What a turn holds.
-    pub(crate) fn turn(&self) -> RwLockReadGuard<'_, ()> {
-        self.turns.read()
-    }
-
-    /// Waits until all turns that may not have seen a pause are over.
-    pub(crate) fn barrier(&self) -> impl FnOnce() + Send + 'static {
-        let turns = Arc::clone(&self.turns);
-        move || drop(turns.write())
     }
 
     pub(crate) fn end(&self) {

@@ -13,11 +13,13 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 CLUSTER = "local-cluster[2,1,600]"
+RUN_SECONDS_MAX = 1800
 
 
 def fill(folder: Path, count: int, dice: random.Random) -> None:
@@ -45,7 +47,7 @@ class Stream:
 
     def __init__(self, folder: Path, jars: list[str], dice: random.Random, seconds: float) -> None:
         self.dice, self.seconds, self.local = dice, seconds, folder / "local"
-        self.killed = {"executor": 0, "all": 0}
+        self.killed, self.has_hung = {"executor": 0, "all": 0}, False
         self.command = [sys.executable, str(HERE / "counts.py"), str(folder / "files"), str(folder / "state"), "--master", CLUSTER]
         self.command += ["--files-per-batch", "2", "--snapshot-every", "2", "--jars", *jars]
 
@@ -57,6 +59,9 @@ class Stream:
         child = subprocess.Popen(
             self.command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True, env=os.environ | places
         )
+        # One that hangs is to be seen, and not waited for.
+        timer = threading.Timer(RUN_SECONDS_MAX, self.give_up, [child])
+        timer.start()
         said, wait = [], self.dice.randrange(1, 5)
         for line in child.stdout:
             said.append(line)
@@ -67,10 +72,19 @@ class Stream:
                     time.sleep(self.dice.uniform(0, self.seconds))
                     if self.kill(child):
                         break
+        timer.cancel()
         rest, _ = child.communicate()
         if child.returncode != -signal.SIGKILL:
             print("".join(said[-20:]) + rest)
+        if self.has_hung:
+            print(f"a run took more than {RUN_SECONDS_MAX} seconds")
+            return 1
         return None if child.returncode == -signal.SIGKILL else child.returncode
+
+    def give_up(self, child: subprocess.Popen[str]) -> None:
+        """Ends a run that takes too long; that is a failure."""
+        self.has_hung = True
+        os.killpg(child.pid, signal.SIGKILL)
 
     def kill(self, child: subprocess.Popen[str]) -> bool:
         """Kills something. Returns whether it was all there is."""
@@ -102,7 +116,7 @@ def main() -> int:
             status = stream.run(arguments.kills)
             commits = len([name for name in (Path(folder) / "state/stream/commits").iterdir() if name.name.isdigit()])
             print(f"killed by now: {stream.killed}; {commits} batches were committed", flush=True)
-        if sum(stream.killed.values()) < arguments.kills:
+        if not status and sum(stream.killed.values()) < arguments.kills:
             print(f"the stream had ended before {arguments.kills} kills: give it more --files")
             return 1
         return status

@@ -62,10 +62,12 @@ pub(crate) fn with_host(address: &str) -> String {
     }
 }
 
-/// Reads where to listen: the first address of it.
+/// Reads where to listen.
 pub(crate) fn parse_listen(text: &str) -> Result<SocketAddr, String> {
-    let found = with_host(text).to_socket_addrs().ok().and_then(|mut found| found.next());
-    found.ok_or_else(|| {
+    let found: Vec<SocketAddr> = with_host(text).to_socket_addrs().map(Iterator::collect).unwrap_or_default();
+    // Clients that are told a name, or none, try that first.
+    let best = found.iter().find(|address| address.is_ipv4()).or(found.first());
+    best.copied().ok_or_else(|| {
         "give a port, or an address and a port such as 127.0.0.1:6379 or localhost:6379".into()
     })
 }

@@ -54,13 +54,14 @@ pub struct Server {
 
 impl Server {
     /// Listens. Keys of the databases that `SELECT` names are in the tables `0` to `15`. Where that fails, a database that
-    /// was made for it goes again.
+    /// was just made, and in which nothing is, goes again.
     pub fn bind(database: Database, config: Config) -> Result<Self> {
+        let is_empty = database.tables().is_empty() && database.last_sequence() == 0;
         let database = Arc::new(database);
         let bound = Self::open(Arc::clone(&database), Config { source: None, ..config }, None);
         bound.inspect_err(|_| {
             // What failed before is told.
-            let _ = Arc::into_inner(database).map(Database::take_back);
+            let _ = Arc::into_inner(database).filter(|_| is_empty).map(Database::take_back);
         })
     }
 

@@ -205,7 +205,6 @@ impl Loop {
         }) {
             return;
         }
-        let _under_way = shared.clients.pause.turn();
         let mut turn = Turn::begin(&shared, plan);
         for one in asked.iter_mut() {
             if let Some(connection) = &mut self.connections[one.number] {

@@ -155,13 +155,12 @@ fn follow(shared: &Arc<Shared>, source: &Source, mut follower: Follower) {
         if follower.position() != before {
             pause = PAUSE_MIN;
         }
-        if reason != told {
+        let was_up = std::mem::replace(&mut following.link.lock().is_up, false);
+        if was_up || reason != told {
             shared.config.tell(&format!("the source at {}:{}: {reason}", source.host, source.port));
         }
         told.clone_from(&reason);
-        let mut link = following.link.lock();
-        (link.is_up, link.error) = (false, reason);
-        drop(link);
+        following.link.lock().error = reason;
         let until = Instant::now() + pause;
         while is_wanted() && Instant::now() < until {
             thread::sleep(READ_INTERVAL.min(pause));
@@ -234,15 +233,18 @@ impl Reader {
     /// The source has told what there is: a stream that is refused comes to no such thing.
     fn note_up(&self) {
         let Shared { following, config, database, .. } = &*self.0;
-        let mut link = following.link.lock();
-        if !link.is_up {
+        {
+            let mut link = following.link.lock();
+            if link.is_up {
+                return;
+            }
             link.is_up = true;
             link.error.clear();
-            following.connected.fetch_add(1, Ordering::Relaxed);
+        }
+        following.connected.fetch_add(1, Ordering::Relaxed);
+        if let Some(Source { host, port, .. }) = &following.source {
             let position = database.last_sequence();
-            if let Some(Source { host, port, .. }) = &following.source {
-                config.tell(&format!("follows {host}:{port}, and has records up to {position}"));
-            }
+            config.tell(&format!("follows {host}:{port}, and has records up to {position}"));
         }
     }
 }
@@ -250,13 +252,18 @@ impl Reader {
 impl Beside for Reader {
     fn step(&self, take: &mut dyn FnMut() -> bool) {
         let shared = &self.0;
-        let _alone = shared.following.gate.write();
+        let before = shared.database.last_sequence();
+        let alone = shared.following.gate.write();
         if take() {
             // It fails where the database does, and then so do those who read.
             let _ = shared.renew_tables();
         }
         shared.note_all_written();
-        self.note_up();
+        // Who waits for it need not wait for what is told.
+        drop(alone);
+        if shared.database.last_sequence() != before {
+            self.note_up();
+        }
     }
 
     fn caught_up(&self, _: u64, at_milliseconds: u64) {

@@ -182,27 +182,6 @@ fn a_pause_has_commands_wait_and_nothing_is_lost() {
     check(&mut watcher, &[("CLIENT PAUSE x", "!ERR"), ("CLIENT PAUSE 1 SOME", "!ERR")]);
 }
 
-/// Turns of other loops that were under way are over once a pause is answered.
-#[test]
-fn behind_a_pause_nothing_changes() {
-    const ROUNDS: i64 = 100;
-    let server = Running::new(Config { loops: 3, ..Config::default() });
-    let mut clients = [server.client(), server.client()];
-    let mut watcher = server.client();
-    for round in 1..=ROUNDS {
-        for client in &mut clients {
-            (0..200).for_each(|_| send(client, "INCR n"));
-        }
-        assert_eq!(watcher.ask("CLIENT PAUSE 100000 WRITE"), Got::ok());
-        let seen = watcher.ask("GET n");
-        (0..20).for_each(|_| assert_eq!(watcher.ask("GET n"), seen, "round {round}"));
-        assert_eq!(watcher.ask("CLIENT UNPAUSE"), Got::ok());
-        let last = clients.iter_mut().flat_map(|client| (0..200).map(|_| client.read())).last();
-        assert!(last.is_some());
-        assert_eq!(watcher.ask("GET n"), Got::bulk(&(400 * round).to_string()));
-    }
-}
-
 #[test]
 fn who_wants_no_replies_gets_none() {
     let server = Running::new(Config::default());

@@ -49,9 +49,9 @@ impl Ranking<'_> {
         if !broken.is_empty() {
             writeln!(f)?;
         }
-        broken
-            .iter()
-            .try_for_each(|advice| writeln!(f, "{} breaks {}", name(advice), advice.breaks.join(", ")))
+        broken.iter().try_for_each(|advice| {
+            writeln!(f, "{} breaks {}", name(advice), super::by_options(&advice.breaks.join(", ")))
+        })
     }
 }
 

@@ -32,7 +32,7 @@ pub(crate) struct SimulateArgs {
     /// Every layout beside the others, from cheap writes to cheap reads
     #[arg(long, conflicts_with_all = ["layout", "points"])]
     compare: bool,
-    /// The same, the best for this first; `advise` weighs all of them for a workload
+    /// Every layout beside the others, the best for this first; `advise` weighs all of it for a workload
     #[arg(long, conflicts_with_all = ["layout", "points"])]
     goal: Option<Goal>,
     /// Bytes of key and value of every record
@@ -48,7 +48,7 @@ pub(crate) struct SimulateArgs {
     #[arg(long, value_name = "N", value_parser = amounts::parse)]
     distinct: Option<u64>,
     /// Draw them by Zipf with this exponent, such as 0.99, low keys the more often
-    #[arg(long, value_name = "E", requires = "distinct", conflicts_with = "compare", value_parser = hundredths)]
+    #[arg(long, value_name = "E", requires = "distinct", conflicts_with_all = ["compare", "goal"], value_parser = hundredths)]
     zipf: Option<u32>,
     /// Tell how things stand at this many sizes, each twice the one before
     #[arg(long, value_name = "N", default_value_t = 1)]

@@ -135,7 +135,9 @@ const OPEN_FILES_PART: usize = 4;
 const PROCESS_FILES: usize = 1024;
 /// Tables keep something of this many write buffers in memory at least, of each as little as it may be. The log goes
 /// back as far.
-const RESIDENT_BUFFERS_MAX: u64 = 8;
+const RESIDENT_BUFFERS_MIN: u64 = 8;
+/// And of no more than so many, however small they are.
+const RESIDENT_BUFFERS_MAX: u64 = 64;
 /// The part of the memory limit that they take, unless it is said, and what it may be: with more nothing would be left for
 /// reading.
 const RESIDENT_PERCENT: u32 = 25;

@@ -236,7 +236,9 @@ impl Run {
             if let Err(error) = outcome {
                 self.tell(|| format!("error: {error}"));
                 if self.fs.is_off() || self.is_over(&op, &error) {
-                    if matches!(error, Error::Poisoned(_)) && !self.fs.is_off() {
+                    // Of a copy that has stopped its source knows nothing.
+                    let is_own = !matches!(op, Op::Checkpoint | Op::Fork);
+                    if matches!(error, Error::Poisoned(_)) && is_own && !self.fs.is_off() {
                         self.databases[database].assert_stopped();
                     }
                     return;

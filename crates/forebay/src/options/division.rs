@@ -3,8 +3,8 @@
 
 use super::{
     BLOCK_BYTES, Buffers, MANY_WRITE_BUFFERS, MERGE_BYTES_MAX, Options, RESIDENT_BUFFERS,
-    RESIDENT_BUFFERS_MAX, RESIDENT_PERCENT, TRANSACTION_READ_BYTES_MIN, TRANSACTION_READS_PART,
-    WRITE_BUFFER_BYTES_MAX, WRITE_BUFFER_BYTES_MIN, WRITE_BUFFERS,
+    RESIDENT_BUFFERS_MAX, RESIDENT_BUFFERS_MIN, RESIDENT_PERCENT, TRANSACTION_READ_BYTES_MIN,
+    TRANSACTION_READS_PART, WRITE_BUFFER_BYTES_MAX, WRITE_BUFFER_BYTES_MIN, WRITE_BUFFERS,
 };
 use crate::pool::Pool;
 use forebay_store::list::ResidentRoom;
@@ -149,7 +149,9 @@ impl Division {
     /// fill evenly, and of which the fullest goes first, the oldest record is behind by twice what is there.
     pub(crate) fn resident_room(&self) -> ResidentRoom {
         let (bytes, buffer_bytes) = (self.resident_bytes(), self.buffers(true).bytes);
-        let buffers_max = (3 * bytes / buffer_bytes.max(1)).max(RESIDENT_BUFFERS_MAX);
+        let most = bytes.saturating_mul(3) / buffer_bytes.max(1);
+        // Each lookup asks them all, and the log goes back as far.
+        let buffers_max = most.clamp(RESIDENT_BUFFERS_MIN, RESIDENT_BUFFERS_MAX);
         ResidentRoom { bytes, buffer_bytes, buffers_max }
     }
 

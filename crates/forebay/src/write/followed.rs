@@ -27,6 +27,7 @@ impl Writer {
             })
         })?;
         payload.notes().range_deletes().iter().for_each(|delete| note(delete.table));
+        self.versions.look(|state| note_deletes(state, &payload, &is_known));
         let is_one = payload.records() == records && newest.get() > 0;
         is_one.then(|| (payload, newest.get(), is_known.get()))
     }
@@ -34,7 +35,10 @@ impl Writer {
     /// The same batch for the tables that are here by now, and whether those are all of its tables.
     pub(crate) fn note_followed(&self, payload: &Payload) -> (Payload, bool) {
         let is_known = Cell::new(true);
-        let noted = self.versions.look(|state| payload.in_orders(|table| order_in(state, table, &is_known)));
+        let noted = self.versions.look(|state| {
+            note_deletes(state, payload, &is_known);
+            payload.in_orders(|table| order_in(state, table, &is_known))
+        });
         (noted, is_known.get())
     }
 
@@ -92,13 +96,6 @@ impl Writer {
 }
 
 /// Whether all records are such as their tables take.
-/// The order of a table, and a note where it is not here.
-fn order_in(state: &State, table: u32, is_known: &Cell<bool>) -> Option<Order> {
-    let order = state.order_of(table);
-    is_known.set(is_known.get() && order.is_some());
-    order
-}
-
 fn fits(state: &State, payload: &Payload) -> bool {
     Records::new(payload.bytes()).all(|(id, _, record)| {
         let Some(table) = state.tables.get(&id) else { return true };
@@ -111,4 +108,17 @@ fn fits(state: &State, payload: &Payload) -> bool {
             (Kind::Pointer, _) => false,
         }
     })
+}
+
+/// Notes where a table is not here of which a range is deleted.
+fn note_deletes(state: &State, payload: &Payload, is_known: &Cell<bool>) {
+    let mut deletes = payload.notes().range_deletes().iter();
+    is_known.set(is_known.get() && deletes.all(|delete| state.order_of(delete.table).is_some()));
+}
+
+/// The order of a table, and a note where it is not here.
+fn order_in(state: &State, table: u32, is_known: &Cell<bool>) -> Option<Order> {
+    let order = state.order_of(table);
+    is_known.set(is_known.get() && order.is_some());
+    order
 }

@@ -233,3 +233,25 @@ fn the_fullest_range_of_all_tables_goes_first() {
     let [of_wide, of_narrow] = [after.0 - before.0, after.1 - before.1];
     assert!(of_narrow > 40 << 10 && of_wide < of_narrow / 4, "{before:?} {after:?}");
 }
+
+/// Records that come in order lie in the last key range. Lists of them in memory touch ranges by their bounds in which
+/// they have nothing: those are not what is merged for their memory, of which nothing would come back.
+#[test]
+fn records_that_come_in_order_leave_memory() {
+    let options = Options::default().memory_limit(32 << 20).resident_percent(25).env(Env::memory(11));
+    let db = Database::open("/db", options).unwrap();
+    let table = db.table("t").layout(Layout::range_merge()).node_bytes(2 << 20).open().unwrap();
+    let other = db.table("other").open().unwrap();
+    for batch in 0..800_u64 {
+        let mut writes = forebay::Batch::new();
+        for number in batch * 200..(batch + 1) * 200 {
+            writes.put(&table, number.to_be_bytes(), [7; 92]);
+            (0..2).for_each(|at| writes.put(&other, (2 * number + at).to_be_bytes(), [8; 92]));
+        }
+        db.commit(writes, forebay::Durability::Memory).unwrap();
+    }
+    db.wait_until_idle().unwrap();
+    let resident = db.stats().memory.resident_records;
+    assert!(resident <= 8 << 20, "{resident} bytes of records in memory");
+    assert_eq!(table.count().unwrap(), 160_000);
+}

@@ -59,9 +59,14 @@ impl<C> MergeJob<C> {
         debug_assert!(bounds.is_sorted(), "files end in order");
         // A block may reach over a bound.
         self.block = None;
-        let share = 2 * self.output.expected.records / (bounds.len() as u64 + 1);
-        self.output.file_records_max = self.output.file_records_max.min(share.max(RECORDS_MIN));
         self.output.bounds = bounds.into();
+        self
+    }
+
+    /// Files are expected to have about as much each, and take no more memory than that calls for.
+    pub(super) fn with_even_files(mut self) -> Self {
+        let share = 2 * self.output.expected.records / (self.output.bounds.len() as u64 + 1);
+        self.output.file_records_max = self.output.file_records_max.min(share.max(RECORDS_MIN));
         self
     }
 }

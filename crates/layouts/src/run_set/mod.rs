@@ -154,7 +154,7 @@ impl RunSetTable {
         let rule = self.context.code()?;
         let writers = Writers::lists(self.context.memory());
         let job = MergeJob::new(slice.clone(), input, expected, rule, writers, self.set.file_bytes);
-        Ok(job.end_files_at(bounds))
+        Ok(job.end_files_at(bounds).with_even_files())
     }
 
     fn planned(&self, slice: Slice) -> Plan {

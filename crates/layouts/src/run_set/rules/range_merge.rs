@@ -114,24 +114,28 @@ impl<'a, F: Fragment> Weights<'a, F> {
     /// Adds what a run has of each.
     fn add(&mut self, run: &Run<F>) {
         for parts in run.fragments() {
-            let needing = parts.iter().map(|part| self.ranges_of(part).len() as u64).sum::<u64>();
-            let share = parts[0].fragment.held_bytes().map_or(0, |bytes| bytes.div_ceil(needing));
-            for part in parts {
-                let ranges = self.ranges_of(part);
-                let whole = ranges.len() == 1;
-                for number in ranges {
-                    let bytes = match whole {
-                        true => part.portion.bytes.max(1),
-                        false => bytes_in(part, &self.range(number)),
-                    };
-                    let weight = &mut self.weights[number];
-                    weight.bytes = weight.bytes.saturating_add(bytes);
-                    weight.resident_bytes += if run.is_resident() { bytes } else { 0 };
-                    weight.held_bytes += share;
-                    weight.on_disk |= !run.is_resident();
-                }
+            let found: Vec<(usize, u64)> = parts.iter().flat_map(|part| self.bytes_of(part)).collect();
+            // A range that a part's bounds touch, and in which it has nothing, gives no memory back.
+            let needing = found.iter().filter(|(_, bytes)| *bytes > 0).count() as u64;
+            let share = parts[0].fragment.held_bytes().map_or(0, |bytes| bytes.div_ceil(needing.max(1)));
+            for (number, bytes) in found {
+                let weight = &mut self.weights[number];
+                weight.bytes = weight.bytes.saturating_add(bytes);
+                weight.resident_bytes += if run.is_resident() { bytes } else { 0 };
+                weight.held_bytes += if bytes > 0 { share } else { 0 };
+                weight.on_disk |= !run.is_resident();
             }
         }
+    }
+
+    /// What a part has of each range.
+    fn bytes_of(&self, part: &Part<F>) -> impl Iterator<Item = (usize, u64)> {
+        let ranges = self.ranges_of(part);
+        let whole = ranges.len() == 1;
+        ranges.map(move |number| match whole {
+            true => (number, part.portion.bytes.max(1)),
+            false => (number, bytes_in(part, &self.range(number))),
+        })
     }
 
     /// The numbers of the ranges that a part has something of, or might have.
@@ -158,10 +162,9 @@ impl<'a, F: Fragment> Weights<'a, F> {
     ) -> Option<Range> {
         loop {
             let weighed = self.weights.iter().enumerate().rev();
-            let (number, weight) = weighed.max_by_key(|(_, weight)| weighs(weight))?;
-            if weighs(weight) == 0 || weight.bytes == 0 {
-                return None;
-            }
+            // One in which nothing waits must not stand before those in which something does.
+            let waiting = weighed.filter(|(_, weight)| weight.bytes > 0 && weighs(weight) > 0);
+            let (number, _) = waiting.max_by_key(|(_, weight)| weighs(weight))?;
             let range = self.range(number);
             if is_free(node_of(&range)) {
                 return Some(range);

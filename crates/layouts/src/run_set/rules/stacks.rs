@@ -44,9 +44,15 @@ pub(super) fn next<F: Fragment>(
             // Another organisation has left them.
             return merge(runs, Some(last.id), last.level, is_free);
         }
+        let relabel = |level| is_free(last.id).then_some(Step::Relabel { run: last.id, level });
         if last.bytes() as f64 > full_bytes(set, stacks, last.level) {
-            return is_free(last.id)
-                .then(|| Step::Relabel { run: last.id, level: last.level.saturating_add(1) });
+            return relabel(last.level.saturating_add(1));
+        }
+        // Of a last level that is far too deep nothing that comes would be merged with it.
+        let above = last.level - 1;
+        let is_short = above > 0 && (last.bytes() as f64) < full_bytes(set, stacks, above) / 2.0;
+        if is_short && set.levels().all(|runs| runs[0].level != above) {
+            return relabel(above);
         }
     }
     let upper = set.levels().filter(|runs| last.is_none_or(|last| runs[0].level < last.level));
@@ -134,14 +140,14 @@ fn bytes_in<F>(runs: Level<'_, F>, range: &Range) -> u64 {
 /// What full stacks have above their limit: of level 0 whole runs, of the others about a file for each piece.
 pub(super) fn debt_bytes<F: Fragment>(set: &RunSet<F>, stacks: Stacks) -> u64 {
     let owed = |runs: Level<'_, F>| {
-        let surplus = &runs[..runs.len().saturating_sub(stacks.pieces_max)];
+        if runs.len() <= stacks.pieces_max {
+            return 0;
+        }
+        // Runs that lie side by side fill no stack, and nothing is merged for them.
+        let pieces = fullest(runs).map_or(0, |(pieces, _)| pieces).saturating_sub(stacks.pieces_max);
         match runs[0].level {
-            0 => total(surplus.iter().map(|run| run.bytes().min(set.unit_bytes))),
-            _ if surplus.is_empty() => 0,
-            _ => {
-                let pieces = fullest(runs).map_or(0, |(pieces, _)| pieces);
-                pieces.saturating_sub(stacks.pieces_max) as u64 * set.file_bytes.min(set.unit_bytes)
-            }
+            0 => total(runs[..pieces].iter().map(|run| run.bytes().min(set.unit_bytes))),
+            _ => pieces as u64 * set.file_bytes.min(set.unit_bytes),
         }
     };
     total(set.levels().map(owed))

@@ -37,7 +37,7 @@
 //! | handles of a closed database change nothing | `Op::Stale` |
 //! | another layout changes no answer and loses no write | `Op::Turn`, and threads |
 //! | space is given back | `Run::check_space` |
-//! | the log goes back no further than 8 write buffers | `Harness::wait`: counts its files once time has passed |
+//! | the log goes back no further than 8 write buffers, or three times what tables keep in memory | `Harness::wait`: counts its files once time has passed |
 //!
 //! **Invariant:** the same seed does the same, to the last byte on the disk; [`Outcome::trace`] tells. Each operation
 //! follows from the seed and its number alone, so a failing history can be done again without some of them.
@@ -46,6 +46,7 @@ mod damage;
 mod failure;
 mod faults;
 mod idle;
+mod judged;
 mod liberties;
 mod options;
 mod part;

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use forebay::{Durability, Error};
 use forebay_env::fs::{CrashFs, FaultyFs, TracedFs};
 use forebay_env::{Env, FileSystem, Rng};
-use forebay_testkit::{Act, Beside, Generator, Harness, Op, Wall};
+use forebay_testkit::{Generator, Harness, Op, Wall};
 
+use crate::judged::{brief, is_doubtful, is_told_durable, opens_a_copy};
 use crate::trace::Trace;
 use crate::{Part, SimOptions, faults};
 
@@ -236,9 +237,7 @@ impl Run {
             if let Err(error) = outcome {
                 self.tell(|| format!("error: {error}"));
                 if self.fs.is_off() || self.is_over(&op, &error) {
-                    // Of a copy that has stopped its source knows nothing.
-                    let is_own = !matches!(op, Op::Checkpoint | Op::Fork);
-                    if matches!(error, Error::Poisoned(_)) && is_own && !self.fs.is_off() {
+                    if matches!(error, Error::Poisoned(_)) && !opens_a_copy(&op) && !self.fs.is_off() {
                         self.databases[database].assert_stopped();
                     }
                     return;
@@ -314,43 +313,6 @@ impl Run {
         self.options.config.trip.clear();
         if loss == Durability::Disk {
             (self.loss, self.may_forget) = (Durability::Disk, false);
-        }
-    }
-}
-
-/// Whether it has an effect whole or not at all, of which only recovery tells once it has failed.
-fn is_doubtful(op: &Op) -> bool {
-    match op {
-        Op::Transact(acts, _) => acts.iter().any(|act| matches!(act, Act::Beside(op) if is_doubtful(op))),
-        Op::Reopen
-        | Op::ReopenKeeping
-        | Op::Turn(..)
-        | Op::Fork
-        | Op::Checkpoint
-        | Op::Savepoint(_)
-        | Op::Rollback(_)
-        | Op::DropSavepoint(_)
-        | Op::Ingest(..)
-        | Op::Renew
-        | Op::RenewGroups(_)
-        | Op::Expire(_, Beside::Savepoint(_)) => true,
-        _ => false,
-    }
-}
-
-/// Whether what an operation does is on disk once it returns, and not in the log.
-fn is_told_durable(op: &Op) -> bool {
-    use Op::{Checkpoint, DropSavepoint, Fork, Ingest, Renew, Rollback, Savepoint};
-    matches!(op, Checkpoint | DropSavepoint(_) | Fork | Ingest(..) | Renew | Rollback(_) | Savepoint(_))
-}
-
-fn brief(op: &Op) -> String {
-    match op {
-        Op::Commit(changes, durability) => format!("commit {} records, {durability:?}", changes.len()),
-        other => {
-            let mut text = format!("{other:?}");
-            text.truncate(text.char_indices().nth(90).map_or(text.len(), |(at, _)| at));
-            text
         }
     }
 }

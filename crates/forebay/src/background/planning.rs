@@ -50,12 +50,13 @@ impl Background {
         let due_below = self.versions.lists.resident.due_below.load(Ordering::Relaxed);
         let is_crowded = self.versions.lists.resident.excess_bytes() > 0;
         let keeping = || state.tables.values().filter(|table| table.version.resident().is_some());
-        let owed_bytes: u64 = keeping().map(|table| table.version.debt_bytes()).sum();
         let is_pool = is_crowded && keeping().nth(1).is_some();
+        let owed_by_all: Option<u64> =
+            is_pool.then(|| keeping().map(|table| table.version.debt_bytes()).sum());
         // What all owe for what they keep in memory is for the one with the fullest key range to pay.
-        let owes = |table: &TableState| match is_pool && table.version.resident().is_some() {
-            true => (owed_bytes, table.version.fullest_bytes()),
-            false => (table.version.debt_bytes(), 0),
+        let owes = |table: &TableState| match owed_by_all.filter(|_| table.version.resident().is_some()) {
+            Some(owed_bytes) => (owed_bytes, table.version.fullest_bytes()),
+            None => (table.version.debt_bytes(), 0),
         };
         let holds_log = |table: &TableState| {
             table.version.resident().is_some_and(|resident| resident.first_segment < due_below)

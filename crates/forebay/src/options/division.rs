@@ -85,10 +85,7 @@ impl Division {
     /// How long a write buffer is beside tables that keep records in memory: of their share a part, and no more than three
     /// of what that leaves.
     fn buffer_bytes_beside_records(&self) -> u64 {
-        let resident = match self.resident_percent {
-            Some(_) => self.resident_bytes(),
-            None => (u128::from(self.limit_bytes) * u128::from(RESIDENT_PERCENT) / 100) as u64,
-        };
+        let resident = self.resident_part();
         let left = self.limit_bytes.saturating_sub(resident);
         (resident / RESIDENT_BUFFERS).min(left / MANY_WRITE_BUFFERS.1)
     }
@@ -133,15 +130,18 @@ impl Division {
         spare + buffers.total_bytes() / 2
     }
 
+    /// The part of the memory for records that tables keep in memory.
+    fn resident_part(&self) -> u64 {
+        let percent = self.resident_percent.unwrap_or(RESIDENT_PERCENT);
+        (u128::from(self.limit_bytes) * u128::from(percent) / 100) as u64
+    }
+
     /// Memory for records that tables keep in memory, of all of them. It is taken from that for reading.
     fn resident_bytes(&self) -> u64 {
-        let part = |percent: u32| (u128::from(self.limit_bytes) * u128::from(percent) / 100) as u64;
-        let usual = part(RESIDENT_PERCENT);
         match (self.resident_percent, self.write_buffer_bytes) {
-            (Some(percent), _) => part(percent),
             // One of them comes at any moment.
-            (None, Some(bytes)) => bytes.saturating_mul(2).min(usual),
-            (None, None) => usual,
+            (None, Some(bytes)) => bytes.saturating_mul(2).min(self.resident_part()),
+            _ => self.resident_part(),
         }
     }
 

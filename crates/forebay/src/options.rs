@@ -140,9 +140,9 @@ const RESIDENT_BUFFERS_MIN: u64 = 8;
 const RESIDENT_BUFFERS_MAX: u64 = 64;
 /// The part of the memory limit that they take, unless it is said, and what it may be: with more nothing would be left for
 /// reading.
-const RESIDENT_PERCENT: u32 = 25;
+const RESIDENT_PERCENT: u32 = 40;
 const RESIDENT_PERCENT_MAX: u32 = 60;
-/// How many write buffers it has room for, unless their size is given: one of them is always coming.
+/// How many write buffers it has room for at least, unless their size is given: one of them is always coming.
 const RESIDENT_BUFFERS: u64 = 4;
 /// A segment of the log stays for its values where they are this share of it at least.
 pub(crate) const VALUES_SHARE_MIN: f64 = 0.5;
@@ -189,7 +189,7 @@ impl Options {
         self
     }
 
-    /// Size of one write buffer; a quarter of the memory limit by default, or a sixteenth while there are tables that keep
+    /// Size of one write buffer; a quarter of the memory limit by default, or a thirteenth while there are tables that keep
     /// records in memory ([`Layout::range_merge`](crate::Layout::range_merge)) and nothing is said of
     /// [`resident_percent`](Self::resident_percent). What is flushed at a time is a write
     /// buffer: of two sizes the longer one merges less often, and lookups meet fewer lists.
@@ -208,7 +208,7 @@ impl Options {
 
     /// Which part of the memory limit tables that keep records in memory
     /// ([`Layout::range_merge`](crate::Layout::range_merge)) may take for that, all together, with filters and page search:
-    /// from 1 to 60 percent, 25 by default, or two write buffers where their size is given and that is less. What they
+    /// from 1 to 60 percent, 40 by default, or two write buffers where their size is given and that is less. What they
     /// write falls as this grows. A write buffer is a quarter of it then, or an eighth of what is left where that is less;
     /// one that is given has to fit into it twice. What filters and cached pages have is what these leave.
     pub fn resident_percent(mut self, percent: u32) -> Self {

@@ -91,7 +91,9 @@ impl Background {
         let Some(entry) = state.tables.get(&table).filter(|entry| entry.rule().is_ok()) else {
             return Ok(NextWork::Nothing);
         };
-        let is_for_one = entry.version.is_for_one() || self.goes_round(entry, goal);
+        let goes_round = self.goes_round(entry, goal);
+        let is_beside = entry.version.is_for_one() && !goes_round && !entry.space.at_work.is_none();
+        let is_for_one = goes_round || (is_beside && goal != Goal::Limits);
         // Jobs of a former layout may append to the same files.
         if !entry.space.at_work.allows(entry.generation, is_for_one) {
             return Ok(NextWork::NotNow);
@@ -103,6 +105,7 @@ impl Background {
         match goal {
             Goal::Space => (planned, onward) = self.space.plan_space(entry, busy),
             Goal::FullCompaction => (planned, progress) = self.plan_full_compaction(entry, busy),
+            Goal::Limits if is_beside => planned = entry.version.next_beside(busy),
             _ => planned = entry.version.next_work(busy),
         }
         let mut paid = 0;

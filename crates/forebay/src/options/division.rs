@@ -139,8 +139,8 @@ impl Division {
     /// Memory for records that tables keep in memory, of all of them. It is taken from that for reading.
     fn resident_bytes(&self) -> u64 {
         match (self.resident_percent, self.write_buffer_bytes) {
-            // One of them comes at any moment.
-            (None, Some(bytes)) => bytes.saturating_mul(2).min(self.resident_part()),
+            // One of them comes at any moment, and three may take much of the limit.
+            (None, Some(bytes)) => bytes.saturating_mul(2).min(self.limit_bytes / 4),
             _ => self.resident_part(),
         }
     }

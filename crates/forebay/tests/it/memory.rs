@@ -104,7 +104,7 @@ fn buffers_are_shorter_beside_records_in_memory() {
         buffers
     };
     assert_eq!(longest(Layout::wb_tree()), limit / 2);
-    assert_eq!(longest(Layout::range_merge()), limit / 16 * 3);
+    assert_eq!(longest(Layout::range_merge()), 3 * (limit * 3 / 40).next_multiple_of(4096));
     assert_eq!(longest(Layout::wb_tree()), limit / 2);
 }
 

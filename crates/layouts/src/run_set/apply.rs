@@ -146,15 +146,19 @@ impl<F: Fragment> RunSet<F> {
             return;
         }
         self.marks.raise(range, below);
+        let mut lets_go = false;
         for at in 0..self.runs.len() {
             let run = &self.runs[at];
             if run.is_resident && run.below <= below && !run.overlapping(range).is_empty() {
                 let taken = self.taken(run.id, range);
                 Arc::make_mut(&mut self.runs[at]).take_off(&taken, references);
                 debug_assert!(self.runs[at].overlapping(range).is_empty(), "it has let go of the range");
-                // A key range and a write buffer may be on their way with the same resident runs.
-                self.breaks.note(range);
+                lets_go = true;
             }
+        }
+        if lets_go {
+            // A key range and a write buffer may be on their way with the same resident runs.
+            self.breaks.note(range);
         }
     }
 

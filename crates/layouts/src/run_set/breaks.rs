@@ -3,18 +3,20 @@
 //! something newer in front of it.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use forebay_base::Range;
 
-/// This many are remembered. Of a job that was planned before these, all that came since may meet it.
-const BREAKS_KEPT: usize = 64;
+/// This many are remembered. Of a job that was planned before these, all that came since may meet it: of key ranges,
+/// what other compactors evict meanwhile.
+const BREAKS_KEPT: usize = 512;
 
 /// All of them since the table was opened. No file has them: a job ends with the process.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Breaks {
     count: u64,
     /// The newest, oldest first.
-    ranges: VecDeque<Range>,
+    ranges: VecDeque<Arc<Range>>,
 }
 
 impl Breaks {
@@ -26,7 +28,7 @@ impl Breaks {
     /// One more, of this range.
     pub(super) fn note(&mut self, range: &Range) {
         self.count += 1;
-        self.ranges.push_back(range.clone());
+        self.ranges.push_back(Arc::new(range.clone()));
         if self.ranges.len() > BREAKS_KEPT {
             self.ranges.pop_front();
         }

@@ -14,6 +14,11 @@ pub(super) fn node_of(range: &Range) -> NodeId {
     NodeId(key_hash(&range.low.key, range.low.prefix) | KEY_RANGE_IDS)
 }
 
+/// Whether a node is a key range, and not a run.
+pub(super) fn is_key_range(NodeId(id): NodeId) -> bool {
+    id & KEY_RANGE_IDS != 0
+}
+
 /// Key ranges are known by this and more, runs by less.
 pub(super) const KEY_RANGE_IDS: u64 = 1 << 63;
 

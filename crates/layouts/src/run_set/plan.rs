@@ -51,8 +51,8 @@ pub(super) enum Act {
     Append { into: NodeId, goes_on: bool },
     /// A key range goes to the oldest run of files, or a new one: all that log segments below this brought of it.
     Evict {
-        /// By what it is known that the range is being evicted.
-        range: NodeId,
+        /// The whole of it, of which this may be a part. Nobody else may touch any of it meanwhile.
+        key_range: Range,
         into: Option<NodeId>,
         /// 0 where none of it was in memory.
         below: u64,
@@ -98,10 +98,10 @@ impl Act {
 
     /// The run that it goes to, where that is there.
     pub(super) fn target(&self) -> Option<NodeId> {
-        match *self {
-            Self::Merge { into, .. } | Self::Evict { into, .. } => into,
-            Self::Append { into, .. } => Some(into),
-            Self::Rewrite { run } => Some(run),
+        match self {
+            Self::Merge { into, .. } | Self::Evict { into, .. } => *into,
+            Self::Append { into, .. } => Some(*into),
+            Self::Rewrite { run } => Some(*run),
             Self::Ingest | Self::Flush(_) | Self::KeepInMemory { .. } | Self::WriteOut { .. } => None,
         }
     }
@@ -157,8 +157,8 @@ impl Slice {
 
     /// What nobody else may touch meanwhile: runs, or a key range.
     pub(super) fn nodes(&self) -> Vec<NodeId> {
-        if let Act::Evict { range, .. } = self.act {
-            return vec![range];
+        if let Act::Evict { key_range, .. } = &self.act {
+            return vec![key_ranges::node_of(key_range)];
         }
         let runs = self.taken.iter().map(|(run, _)| *run).chain(self.act.target());
         runs.collect::<BTreeSet<_>>().into_iter().collect()
@@ -172,6 +172,20 @@ impl<F: tree::Fragment> RunSet<F> {
         let next = self.find_work(busy, room)?;
         debug_assert_eq!(self.check_next(&next, busy), Ok(()), "what is planned can be done");
         Some(next)
+    }
+
+    /// What may be done beside jobs that are under way, if all of these evict key ranges: so does this, of another one.
+    /// Whole runs have something of each range, and only wait until nobody is at work on any.
+    pub(super) fn next_eviction(&self, busy: &BTreeSet<NodeId>, room: ResidentBudget) -> Option<Slice> {
+        let evicts = self.policy.merges_key_ranges() && room.resides;
+        let is_beside = evicts && busy.iter().all(|node| key_ranges::is_key_range(*node));
+        let is_free = |id| self.is_free(id, busy);
+        let room = || ResidentBudget { leaving: self.policy.leaving(self, is_free), ..room };
+        let step = is_beside.then(|| self.policy.next(self, room(), is_free))??;
+        let Step::Evict(range) = step else { return None };
+        let slice = self.evict(range);
+        debug_assert_eq!(self.check_plan(&slice, busy), Ok(()), "what is planned can be done");
+        Some(slice)
     }
 
     fn find_work(&self, busy: &BTreeSet<NodeId>, room: ResidentBudget) -> Option<Next<F>> {
@@ -269,7 +283,7 @@ impl<F: tree::Fragment> RunSet<F> {
     fn evict(&self, mut range: Range) -> Slice {
         let runs: Vec<&Run<F>> =
             self.runs.iter().filter(|run| !run.overlapping(&range).is_empty()).map(|run| &**run).collect();
-        let evicted = key_ranges::node_of(&range);
+        let key_range = range.clone();
         let last = self.last_on_disk();
         let (into, level) = (last.map(|run| run.id), last.map_or(1, |run| run.level));
         let waiting = runs.iter().filter(|run| Some(run.id) != into);
@@ -287,7 +301,7 @@ impl<F: tree::Fragment> RunSet<F> {
         debug_assert!(!range.is_empty(), "an eviction comes on");
         let taken = runs.iter().map(|run| (run.id, range.clone())).collect();
         let below = runs.iter().find(|run| run.is_resident).map_or(0, |run| run.below);
-        let act = Act::Evict { range: evicted, into, below };
+        let act = Act::Evict { key_range, into, below };
         Slice { taken, act, range, level, is_bottom: true, breaks: self.breaks.count() }
     }
 

@@ -34,11 +34,18 @@ impl<F: Fragment> RunSet<F> {
         if *is_bottom && !self.is_bottom(&inputs, range) {
             return false;
         }
-        if (taken.is_empty() && !is_bottom) || *breaks == self.breaks.count() {
+        // Of a key range all counts, also what this leaves there: where it begins and ends others have been told by.
+        let key_range = match &made.slice.act {
+            Act::Evict { key_range, .. } => Some(key_range),
+            _ => None,
+        };
+        // Another one's eviction may have taken the rest of a run that only reaches over this range.
+        let is_alone = key_range.is_none();
+        if (taken.is_empty() && !is_bottom) || (is_alone && *breaks == self.breaks.count()) {
             return true;
         }
         // What meets none of it may still have taken away a run of which nothing lies there.
-        let ranges = taken.iter().map(|(_, range)| range).chain([range]);
+        let ranges = taken.iter().map(|(_, range)| range).chain([range]).chain(key_range);
         !self.breaks.meet(*breaks, ranges) && self.check_slice(&made.slice).is_ok()
     }
 

@@ -111,17 +111,18 @@ impl SimulatedRuns {
         let bounds = key_ranges::bounds(&self.set);
         let lows = [Bound::least()].into_iter().chain(bounds.iter().cloned());
         let highs = bounds.iter().cloned().map(Some).chain([None]);
-        let part = |range: Range| {
+        let part = |(at, range): (usize, Range)| {
             let even = records as f64 * width(&range) / WHOLE;
             let met = self.zones.met(range.low.prefix, width(&range), coverage);
             let records = met.unwrap_or(even).round() as u64;
             let portion = Portion { bytes: self.bytes_of(records, 0), records };
-            let counts = Counted::new(u32::MAX, coverage);
+            // Each is a list of its own.
+            let counts = Counted::new(u32::MAX - at as u32, coverage);
             let memory_bytes = self.inventory.memory_bytes_of(records, BOUND_BYTES_MIN);
             let fragment = CountedFile { counts, tree: None, pointed_bytes: 0, memory_bytes };
             Part { range, fragment, portion, is_bottom: false }
         };
-        let parts = lows.zip(highs).map(|(low, high)| part(Range { low, high }));
+        let parts = lows.zip(highs).map(|(low, high)| Range { low, high }).enumerate().map(part);
         let parts = parts.filter(|part| part.portion.records > 0).collect();
         let edit = self.set.rebase(Made::new(slice, parts))?;
         self.apply(&edit)

@@ -37,9 +37,13 @@ impl Upkeep for RunSetTable {
     }
 
     /// Where key ranges lie is for the oldest run's parts to say: what one job makes of these, another one has not been
-    /// planned for.
+    /// planned for, unless it is about another range.
     fn is_for_one(&self) -> bool {
         self.set.policy.merges_key_ranges()
+    }
+
+    fn next_beside(&self, busy: &BTreeSet<NodeKey>) -> Option<Planned> {
+        self.set.next_eviction(busy, self.room()).map(|slice| Planned::Job(self.planned(slice)))
     }
 
     fn round_waits(&self, from: Option<&Place>, within: &Range) -> bool {

@@ -8,7 +8,7 @@ use forebay_buffer_tree::{Place, ReadTerms};
 use forebay_store::list::Kept;
 use forebay_store::salvage::Gaps;
 
-use super::{Job, NodeKey, Plan};
+use super::{Job, NodeKey, Plan, Planned};
 
 /// Records that lists in memory have, and no file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,9 +57,15 @@ pub trait Upkeep {
         Ok(None)
     }
 
-    /// Whether one job is done after the other, whatever nodes it works on.
+    /// Whether one job is done after the other, whatever nodes it works on, but for what is [planned
+    /// beside](Self::next_beside) it.
     fn is_for_one(&self) -> bool {
         false
+    }
+
+    /// Of such a version, plans what its limits call for beside jobs that are under way. Pure.
+    fn next_beside(&self, _busy: &BTreeSet<NodeKey>) -> Option<Planned> {
+        None
     }
 
     /// Bytes that wait above their nodes' limits.

@@ -73,6 +73,8 @@ const SCAN_CACHE_PART: u64 = 64;
 /// Once all scans' pieces take this part of the limit, whoever has none yet goes on page by page. From half of it on
 /// they do not get longer.
 const SCANS_PART: u64 = 32;
+/// What is in memory is copied from there: in pieces that an allocator keeps at hand and the processor's cache takes.
+const RESIDENT_CHUNK_BYTES: usize = 32 << 10;
 /// From this size on the device takes longer to transfer a chunk than to find it.
 const LONG_CHUNK_BYTES: usize = 256 << 10;
 
@@ -137,7 +139,8 @@ impl Chunks {
         let (file, chunk_bytes_max) = match reading {
             Reading::Job { chunk_bytes, .. } => {
                 let file = if chunk_bytes < LONG_CHUNK_BYTES { Arc::clone(&body.file) } else { direct()? };
-                (file, chunk_bytes.max(BLOCK_BYTES))
+                let most = if list.is_resident() { RESIDENT_CHUNK_BYTES } else { usize::MAX };
+                (file, chunk_bytes.clamp(BLOCK_BYTES, most))
             }
             Reading::Scan => (Arc::clone(&body.file), SCAN_CHUNK_BYTES_MIN),
             Reading::Check => (direct()?, STEP_BYTES),

@@ -68,7 +68,7 @@ struct TreeArgs {
     /// Size of a write buffer
     #[arg(long, value_name = "SIZE", value_parser = sizes::parse)]
     write_buffer: Option<u64>,
-    /// Percent of the memory that range-merge may keep records in [default: 25]
+    /// Percent of the memory that range-merge may keep records in [default: 40]
     #[arg(long, value_name = "N")]
     resident_percent: Option<u32>,
     /// Capacity of a node

@@ -63,7 +63,7 @@ pub(super) fn victim<F: Fragment>(
     budget: ResidentBudget,
     is_free: impl Fn(NodeId) -> bool,
 ) -> Option<Range> {
-    let (kept, room) = (all(set, budget), budget.room);
+    let (kept, room) = (all(set, budget).without(budget.leaving), budget.room);
     let upper = || set.runs().iter().take(set.runs().len().saturating_sub(1));
     let oldest = set.residents().next_back();
     let is_due = oldest.is_some_and(|run| run.below <= budget.due_below);
@@ -72,11 +72,14 @@ pub(super) fn victim<F: Fragment>(
         weights().heaviest(|weight| weight.held_bytes, is_free)
     } else if oldest.is_some() && room.excess_bytes(kept) > 0 {
         weights().heaviest(|weight| weight.resident_bytes, is_free)
-    } else if is_due || upper().count() as u64 > room.buffers_max {
+    } else if let Some(range) = (is_due || upper().count() as u64 > room.buffers_max)
+        .then(|| {
+            Weights::of_runs(set, oldest.or_else(|| upper().next_back())).first(&Bound::least(), &is_free)
+        })
+        .flatten()
+    {
         // The log goes back to the oldest of them.
-        let oldest = oldest.or_else(|| upper().next_back())?;
-        // The first may be set aside, and of one behind it nothing need wait.
-        weights().first(&oldest.parts().first()?.range.low, is_free)
+        Some(range)
     } else if budget.resides {
         let waits_on_disk = |weight: &Weight| if weight.on_disk { weight.bytes } else { 0 };
         upper().any(|run| !run.is_resident()).then(|| weights().heaviest(waits_on_disk, is_free))?
@@ -96,6 +99,16 @@ pub(super) fn any<F: Fragment>(
     Weights::of(set).first(after, is_free)
 }
 
+/// What comes back with the ranges that somebody is at work on.
+pub(super) fn leaving<F: Fragment>(set: &RunSet<F>, is_free: impl Fn(NodeId) -> bool) -> Kept {
+    let weights = Weights::of(set);
+    let busy = |(number, _): &(usize, &Weight)| !weights.is_free(*number, &is_free);
+    let leaving = weights.weights.iter().enumerate().filter(busy);
+    leaving.fold(Kept::default(), |sum, (_, weight)| {
+        sum.plus(Kept { record_bytes: weight.resident_bytes, memory_bytes: weight.held_bytes })
+    })
+}
+
 /// What comes back with the range that has the most memory.
 pub(super) fn fullest_bytes<F: Fragment>(set: &RunSet<F>) -> u64 {
     Weights::of(set).weights.iter().map(|weight| weight.held_bytes).max().unwrap_or(0)
@@ -103,11 +116,18 @@ pub(super) fn fullest_bytes<F: Fragment>(set: &RunSet<F>) -> u64 {
 
 impl<'a, F: Fragment> Weights<'a, F> {
     fn of(set: &'a RunSet<F>) -> Self {
-        let oldest = set.last_on_disk();
-        let parts = oldest.map_or(&[][..], |run| run.parts());
+        let oldest = set.last_on_disk().map(|run| run.id());
+        Self::of_runs(set, set.runs().iter().filter(|run| Some(run.id()) != oldest))
+    }
+
+    /// How much of these runs does.
+    fn of_runs<'r>(set: &'a RunSet<F>, runs: impl IntoIterator<Item = &'r Arc<Run<F>>>) -> Self
+    where
+        F: 'r,
+    {
+        let parts = set.last_on_disk().map_or(&[][..], |run| run.parts());
         let mut weights = Self { parts, weights: vec![Weight::default(); parts.len().max(1)] };
-        let id = oldest.map(|run| run.id());
-        set.runs().iter().filter(|run| Some(run.id()) != id).for_each(|run| weights.add(run));
+        runs.into_iter().for_each(|run| weights.add(run));
         weights
     }
 
@@ -154,6 +174,13 @@ impl<'a, F: Fragment> Weights<'a, F> {
         Range { low: low.unwrap_or_else(Bound::least), high }
     }
 
+    /// Whether nobody is at work on one. The first begins before all keys, and so is known by that; it may have been
+    /// another one's neighbour when work on it began.
+    fn is_free(&self, number: usize, is_free: impl Fn(NodeId) -> bool) -> bool {
+        let first = self.parts.first().filter(|_| number == 0);
+        is_free(node_of(&self.range(number))) && first.is_none_or(|part| is_free(node_of(&part.range)))
+    }
+
     /// Of those that are free and for which anything waits, the one that weighs the most.
     fn heaviest(
         mut self,
@@ -165,9 +192,8 @@ impl<'a, F: Fragment> Weights<'a, F> {
             // One in which nothing waits must not stand before those in which something does.
             let waiting = weighed.filter(|(_, weight)| weight.bytes > 0 && weighs(weight) > 0);
             let (number, _) = waiting.max_by_key(|(_, weight)| weighs(weight))?;
-            let range = self.range(number);
-            if is_free(node_of(&range)) {
-                return Some(range);
+            if self.is_free(number, &is_free) {
+                return Some(self.range(number));
             }
             self.weights[number] = Weight::default();
         }
@@ -177,8 +203,8 @@ impl<'a, F: Fragment> Weights<'a, F> {
     fn first(self, after: &Bound, is_free: impl Fn(NodeId) -> bool) -> Option<Range> {
         let ends = self.parts.get(1..).unwrap_or_default();
         let from = ends.partition_point(|next| next.range.low <= *after);
-        let waiting = (from..self.weights.len()).filter(|&number| self.weights[number].bytes > 0);
-        waiting.map(|number| self.range(number)).find(|range| is_free(node_of(range)))
+        let mut waiting = (from..self.weights.len()).filter(|&number| self.weights[number].bytes > 0);
+        waiting.find(|&number| self.is_free(number, &is_free)).map(|number| self.range(number))
     }
 }
 

@@ -54,12 +54,12 @@ impl<C: Cursor> MergeJob<C> {
 }
 
 impl<C> MergeJob<C> {
-    /// Files end at these bounds too, in order, once they have some length.
-    pub(super) fn end_files_at(mut self, bounds: Vec<Bound>) -> Self {
+    /// Files end at these bounds too, in order, once they have this much.
+    pub(super) fn end_files_at(mut self, bounds: Vec<Bound>, bytes_min: u64) -> Self {
         debug_assert!(bounds.is_sorted(), "files end in order");
         // A block may reach over a bound.
         self.block = None;
-        self.output.bounds = bounds.into();
+        (self.output.bounds, self.output.bound_bytes_min) = (bounds.into(), bytes_min);
         self
     }
 
@@ -116,7 +116,7 @@ impl FileSizes {
     }
 }
 
-/// A file that ends at a bound for its own sake has at least this many bytes, and room for this many records.
+/// A file that ends at a bound for its own sake has at least this many bytes, or more, and room for this many records.
 pub(super) const BOUND_BYTES_MIN: u64 = 64 << 10;
 const RECORDS_MIN: u64 = 256;
 
@@ -132,6 +132,7 @@ struct Output {
     writer: Option<FileWriter>,
     /// Where else files end.
     bounds: VecDeque<Bound>,
+    bound_bytes_min: u64,
     /// Whether parts reach no further than records do.
     tight: bool,
     /// Where the file begins, and what it has.
@@ -154,6 +155,7 @@ impl Output {
             file_records_max,
             writer: None,
             bounds: VecDeque::new(),
+            bound_bytes_min: BOUND_BYTES_MIN,
             tight: false,
             low: expected.range.low.clone(),
             records: 0,
@@ -183,7 +185,8 @@ impl Output {
         while self.bounds.front().is_some_and(|bound| bound.place(prefix, key).is_ge()) {
             passed = self.bounds.pop_front();
         }
-        let long = |writer: &mut FileWriter| writer.bytes() >= BOUND_BYTES_MIN;
+        let bytes_min = self.bound_bytes_min;
+        let long = |writer: &mut FileWriter| writer.bytes() >= bytes_min;
         if let Some(bound) = passed
             && let Some(writer) = self.writer.take_if(long)
         {

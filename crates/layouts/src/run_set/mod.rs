@@ -139,7 +139,7 @@ impl RunSetTable {
         let job = MergeJob::new(slice.clone(), merge, expected, rule, writers, file_bytes);
         Ok(match self.set.file_ends(slice) {
             ends if ends.is_empty() => Box::new(job),
-            ends => Box::new(job.end_files_at(ends)),
+            ends => Box::new(job.end_files_at(ends, self.set.bound_bytes_min())),
         })
     }
 
@@ -154,7 +154,7 @@ impl RunSetTable {
         let rule = self.context.code()?;
         let writers = Writers::lists(self.context.memory());
         let job = MergeJob::new(slice.clone(), input, expected, rule, writers, self.set.file_bytes);
-        Ok(job.end_files_at(bounds).with_even_files())
+        Ok(job.end_files_at(bounds, job::BOUND_BYTES_MIN).with_even_files())
     }
 
     fn planned(&self, slice: Slice) -> Plan {

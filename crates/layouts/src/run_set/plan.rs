@@ -6,12 +6,14 @@ mod sound;
 mod within;
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use forebay_base::combine::Depth;
 use forebay_base::{Bound, Range};
 use forebay_buffer_tree::{self as tree, NodeId};
 
 pub(super) use self::sound::lie_inside;
+use super::job::BOUND_BYTES_MIN;
 use super::key_ranges;
 use super::policy::Policy;
 use super::rules::{Flush, Step};
@@ -274,9 +276,16 @@ impl<F: tree::Fragment> RunSet<F> {
     pub(super) fn file_ends(&self, slice: &Slice) -> Vec<Bound> {
         let run = self.runs.iter().rfind(|run| run.level == slice.level && !run.is_resident);
         let divides = self.policy.divides_among_files() && matches!(slice.act, Act::Merge { .. });
-        let Some(run) = run.filter(|_| divides) else { return Vec::new() };
+        // What it is itself merged with has no stacks any more: they would only become shorter.
+        let stays = |run: &&Arc<Run<F>>| divides && slice.taken.iter().all(|(taken, _)| *taken != run.id);
+        let Some(run) = run.filter(stays) else { return Vec::new() };
         let lows = run.parts[run.overlapping(&slice.range)].iter().map(|part| part.range.low.clone());
         lows.filter(|low| *low > slice.range.low).collect()
+    }
+
+    /// How much a file has at least that ends there.
+    pub(super) fn bound_bytes_min(&self) -> u64 {
+        (self.file_bytes / 8).max(BOUND_BYTES_MIN)
     }
 
     /// What all runs have of a range, or of as much of it as is enough for one go.

@@ -143,6 +143,7 @@ impl SimulatedRuns {
         let record_bytes = bytes as f64 / input.max(1) as f64;
         let file_records_max = (sizes.bytes as f64 / record_bytes.max(1.0)).ceil().max(1.0);
         let ends: Vec<u64> = self.set.file_ends(slice).iter().map(|end| end.prefix).collect();
+        let bound_bytes_min = self.set.bound_bytes_min() as f64;
         let mut parts: Vec<Part<CountedFile>> = Vec::new();
         let (mut low, mut records) = (range.low.clone(), 0.0);
         let (mut covered, mut across) = (0.0_f64, 0.0_f64);
@@ -156,7 +157,7 @@ impl SimulatedRuns {
         };
         for stretch in from {
             let mut left = *stretch;
-            if records * record_bytes >= BOUND_BYTES_MIN as f64 && ends.binary_search(&left.low).is_ok() {
+            if records * record_bytes >= bound_bytes_min && ends.binary_search(&left.low).is_ok() {
                 let bound = Bound::at_prefix(left.low);
                 close(&low, Some(bound.clone()), records, covered / across.max(1.0));
                 (low, records, covered, across) = (bound, 0.0, 0.0, 0.0);

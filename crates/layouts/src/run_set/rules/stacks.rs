@@ -40,17 +40,19 @@ pub(super) fn next<F: Fragment>(
     let last = set.runs.last().filter(|last| stacks.is_lazy && last.level > 0);
     if let Some(last) = last {
         let runs = set.levels().last()?;
-        if runs.len() > 1 {
-            // Another organisation has left them.
-            return merge(runs, Some(last.id), last.level, is_free);
+        // Another organisation has left several, or they are being merged: what is above goes on meanwhile.
+        let several = (runs.len() > 1).then(|| merge(runs, Some(last.id), last.level, &is_free)).flatten();
+        if several.is_some() {
+            return several;
         }
         let relabel = |level| is_free(last.id).then_some(Step::Relabel { run: last.id, level });
-        if last.bytes() as f64 > full_bytes(set, stacks, last.level) {
+        let is_one = runs.len() == 1;
+        if is_one && last.bytes() as f64 > full_bytes(set, stacks, last.level) {
             return relabel(last.level.saturating_add(1));
         }
         // Of a last level that is far too deep nothing that comes would be merged with it.
         let above = last.level - 1;
-        let is_short = above > 0 && (last.bytes() as f64) < full_bytes(set, stacks, above) / 2.0;
+        let is_short = is_one && above > 0 && (last.bytes() as f64) < full_bytes(set, stacks, above) / 2.0;
         if is_short && set.levels().all(|runs| runs[0].level != above) {
             return relabel(above);
         }
@@ -87,6 +89,10 @@ fn sink<F: Fragment>(
     let mut inputs: Vec<NodeId> = runs.iter().map(|run| run.id).collect();
     let is_last = below.last().is_some_and(|run| set.runs.last().is_some_and(|last| last.id == run.id));
     let into = if stacks.is_lazy && is_last {
+        if below.len() > 1 {
+            // Nothing comes between those that become one.
+            return None;
+        }
         let target = below.last()?;
         for part in &target.parts[target.overlapping(&range)] {
             range.low = range.low.min(part.range.low.clone());

@@ -26,6 +26,8 @@ pub use rates::{Bound, Rates, Times};
 /// A batch has this many records, or fewer once it is as long as this.
 const BATCH_RECORDS: u32 = 1000;
 const BATCH_BYTES: usize = 4 << 20;
+/// So many come into a write buffer at least: it is not much longer than it is meant to be.
+const BATCHES_MIN: u64 = 16;
 /// Beyond, a few keys are all that comes.
 const ZIPF_PERCENT_MAX: u32 = 300;
 /// More write buffers than this take minutes to count, and several gigabytes.
@@ -159,7 +161,7 @@ impl Simulation {
         let buffers = options.division().buffers(table.layout.keeps_in_memory());
         let room = options.division().resident_room();
         let options = options.write_buffer(buffers.bytes).write_buffers(buffers.count);
-        let batch = load.batch_within(batch_bytes_max);
+        let batch = load.batch_within(batch_bytes_max.min((buffers.bytes / BATCHES_MIN) as usize));
         let batch_records = u64::from(batch.records());
         let (batches, batch_bytes) = batches_of(buffers.bytes, &batch);
         let buffer = Filling { records: batches * batch_records, batch_records, batch_bytes };

@@ -208,7 +208,7 @@ impl Options {
 
     /// Which part of the memory limit tables that keep records in memory
     /// ([`Layout::range_merge`](crate::Layout::range_merge)) may take for that, all together, with filters and page search:
-    /// from 1 to 60 percent, 40 by default, or two write buffers where their size is given and that is less. What they
+    /// from 1 to 60 percent, 40 by default, or two write buffers where their size is given, and a quarter at most. What they
     /// write falls as this grows. A write buffer is a quarter of it then, or an eighth of what is left where that is less;
     /// one that is given has to fit into it twice. What filters and cached pages have is what these leave.
     pub fn resident_percent(mut self, percent: u32) -> Self {

@@ -182,7 +182,7 @@ impl<F: tree::Fragment> RunSet<F> {
         let evicts = self.policy.merges_key_ranges() && room.resides;
         let is_beside = evicts && busy.iter().all(|node| key_ranges::is_key_range(*node));
         let is_free = |id| self.is_free(id, busy);
-        let room = || ResidentBudget { leaving: self.policy.leaving(self, is_free), ..room };
+        let room = || ResidentBudget { leaving: self.policy.leaving(self, room, is_free), ..room };
         let step = is_beside.then(|| self.policy.next(self, room(), is_free))??;
         let Step::Evict(range) = step else { return None };
         let slice = self.evict(range);

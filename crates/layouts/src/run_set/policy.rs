@@ -106,8 +106,8 @@ impl Policy {
     pub(crate) fn usual_file_bytes(self, write_buffer_bytes: u64) -> u64 {
         let whole = write_buffer_bytes.min(FILE_BYTES);
         match self.merges_key_ranges() {
-            // Each merge of a key range writes one anew, and writers wait for it.
-            true => whole.min((whole / 4).max(RANGE_FILE_BYTES_MIN)),
+            // Each eviction makes one, and has a piece of each write buffer: of shorter files there are too many of both.
+            true => write_buffer_bytes.saturating_mul(2).min(FILE_BYTES),
             false => whole,
         }
     }
@@ -208,11 +208,6 @@ const LEVELS_TOTAL: u8 = 1;
 const UPPER: u8 = 2;
 /// A run's files are no longer than this by default.
 const FILE_BYTES: u64 = 64 << 20;
-/// Nor shorter than this, where one is written anew at a time and write buffers are that long: the syncs of a shorter one
-/// take longer than what is written.
-const RANGE_FILE_BYTES_MIN: u64 = 2 << 20;
-
-const _: () = assert!(RANGE_FILE_BYTES_MIN <= FILE_BYTES);
 /// More than this is none of the organisations any more.
 const PARAMETER_MAX: u32 = 1000;
 /// T where none is given.

@@ -810,11 +810,9 @@ fn a_tree_that_was_cut_goes_down_as_a_new_one() {
 
 /// A key range is written anew as a whole: short files cost a sync for little, long ones keep writers waiting.
 #[test]
-fn files_of_key_ranges_are_short_but_not_too_short() {
+fn files_of_key_ranges_are_two_write_buffers_long() {
     const MIB: u64 = 1 << 20;
-    for (buffer, expected) in
-        [(MIB, MIB), (4 * MIB, 2 * MIB), (8 * MIB, 2 * MIB), (32 * MIB, 8 * MIB), (1 << 31, 16 * MIB)]
-    {
+    for (buffer, expected) in [(4 << 10, 8 << 10), (8 * MIB, 16 * MIB), (1 << 31, 64 * MIB)] {
         assert_eq!(Policy::RangeMerge.usual_file_bytes(buffer), expected, "buffers of {buffer}");
         assert_eq!(Policy::Immediate.usual_file_bytes(buffer), buffer.min(64 * MIB));
     }

@@ -108,10 +108,15 @@ impl Policy {
         }
     }
 
-    /// What leaves memory with the key ranges that are not free.
-    pub(super) fn leaving<F: Fragment>(self, set: &RunSet<F>, is_free: impl Fn(NodeId) -> bool) -> Kept {
+    /// What leaves memory with the key ranges that are not free, where there is too much.
+    pub(super) fn leaving<F: Fragment>(
+        self,
+        set: &RunSet<F>,
+        room: ResidentBudget,
+        is_free: impl Fn(NodeId) -> bool,
+    ) -> Kept {
         match self {
-            Self::RangeMerge => range_merge::leaving(set, is_free),
+            Self::RangeMerge => range_merge::leaving(set, room, is_free),
             _ => Kept::default(),
         }
     }

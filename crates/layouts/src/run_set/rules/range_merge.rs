@@ -99,8 +99,16 @@ pub(super) fn any<F: Fragment>(
     Weights::of(set).first(after, is_free)
 }
 
-/// What comes back with the ranges that somebody is at work on.
-pub(super) fn leaving<F: Fragment>(set: &RunSet<F>, is_free: impl Fn(NodeId) -> bool) -> Kept {
+/// What comes back with the ranges that somebody is at work on, where there is too much. Those that are set aside count as
+/// if they did: then a table may have one eviction at a time.
+pub(super) fn leaving<F: Fragment>(
+    set: &RunSet<F>,
+    budget: ResidentBudget,
+    is_free: impl Fn(NodeId) -> bool,
+) -> Kept {
+    if !is_full(set, budget) {
+        return Kept::default();
+    }
     let weights = Weights::of(set);
     let busy = |(number, _): &(usize, &Weight)| !weights.is_free(*number, &is_free);
     let leaving = weights.weights.iter().enumerate().filter(busy);

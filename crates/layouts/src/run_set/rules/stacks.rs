@@ -45,8 +45,8 @@ pub(super) fn next<F: Fragment>(
         if several.is_some() {
             return several;
         }
-        let relabel = |level| is_free(last.id).then_some(Step::Relabel { run: last.id, level });
-        let is_one = runs.len() == 1;
+        let relabel = |level| Some(Step::Relabel { run: last.id, level });
+        let is_one = runs.len() == 1 && is_free(last.id);
         if is_one && last.bytes() as f64 > full_bytes(set, stacks, last.level) {
             return relabel(last.level.saturating_add(1));
         }

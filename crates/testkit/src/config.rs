@@ -350,6 +350,20 @@ impl Config {
         self.write_buffers.unwrap_or(USUAL_BUFFERS_MAX)
     }
 
+    /// Log segments that are held for what tables keep in memory: three times what fills the room for that.
+    pub(crate) fn held_segments_max(&self) -> usize {
+        let least = 8;
+        match (self.resident_percent, self.write_buffer_bytes) {
+            (Some(percent), Some(bytes)) => {
+                let room = self.memory_limit_bytes * u64::from(percent) / 100;
+                (3 * room / bytes).clamp(least, 64) as usize
+            }
+            (None, Some(_)) => least as usize,
+            // A buffer is a quarter of the room, or a little less.
+            (_, None) => 2 * least as usize,
+        }
+    }
+
     /// Opens the database.
     pub fn open(&self, env: &Env, dir: &Path) -> Result<Database> {
         Database::open(dir, self.options(env))

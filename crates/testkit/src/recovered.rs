@@ -11,8 +11,6 @@ use crate::groups::{GroupsView, OWN_RECORDS_MAX};
 use crate::seen::{Shown, Time};
 use crate::{Harness, Model, Tables};
 
-/// Log segments that are held for what tables keep in memory.
-const HELD_SEGMENTS_MAX: usize = 8;
 /// Seconds until what is over that must have gone to files.
 const ROUNDS_TO_IDLE: usize = 30;
 
@@ -132,7 +130,7 @@ impl Harness {
             return Ok(());
         }
         // One is retired and waits to be used again.
-        let most = HELD_SEGMENTS_MAX + self.config.write_buffers_max() + 2;
+        let most = self.config.held_segments_max() + self.config.write_buffers_max() + 2;
         let mut segments = 0;
         for _ in 0..ROUNDS_TO_IDLE {
             let names = self.env.fs.list(&self.dir)?;

@@ -1,5 +1,6 @@
 //! Planning: what the policy wants, as one bounded merge. Pure.
 
+mod evictions;
 mod round;
 mod slices;
 mod sound;
@@ -176,20 +177,6 @@ impl<F: tree::Fragment> RunSet<F> {
         Some(next)
     }
 
-    /// What may be done beside jobs that are under way, if all of these evict key ranges: so does this, of another one.
-    /// Whole runs have something of each range, and only wait until nobody is at work on any.
-    pub(super) fn next_eviction(&self, busy: &BTreeSet<NodeId>, room: ResidentBudget) -> Option<Slice> {
-        let evicts = self.policy.merges_key_ranges() && room.resides;
-        let is_beside = evicts && busy.iter().all(|node| key_ranges::is_key_range(*node));
-        let is_free = |id| self.is_free(id, busy);
-        let room = || ResidentBudget { leaving: self.policy.leaving(self, room, is_free), ..room };
-        let step = is_beside.then(|| self.policy.next(self, room(), is_free))??;
-        let Step::Evict(range) = step else { return None };
-        let slice = self.evict(range);
-        debug_assert_eq!(self.check_plan(&slice, busy), Ok(()), "what is planned can be done");
-        Some(slice)
-    }
-
     fn find_work(&self, busy: &BTreeSet<NodeId>, room: ResidentBudget) -> Option<Next<F>> {
         if !self.policy.keeps_new_records_resident() || !room.resides {
             if let Some(slice) = self.write_out(busy) {
@@ -286,32 +273,6 @@ impl<F: tree::Fragment> RunSet<F> {
     /// How much a file has at least that ends there.
     pub(super) fn bound_bytes_min(&self) -> u64 {
         (self.file_bytes / 8).max(BOUND_BYTES_MIN)
-    }
-
-    /// What all runs have of a range, or of as much of it as is enough for one go.
-    fn evict(&self, mut range: Range) -> Slice {
-        let runs: Vec<&Run<F>> =
-            self.runs.iter().filter(|run| !run.overlapping(&range).is_empty()).map(|run| &**run).collect();
-        let key_range = range.clone();
-        let last = self.last_on_disk();
-        let (into, level) = (last.map(|run| run.id), last.map_or(1, |run| run.level));
-        let waiting = runs.iter().filter(|run| Some(run.id) != into);
-        let waiting = waiting.filter_map(|run| run.parts[run.overlapping(&range)].first());
-        let rest = last.and_then(|run| run.parts[run.overlapping(&range)].last());
-        // It begins where something waits, or with the part that this falls into: else nothing might come of it.
-        if let Some(first) = waiting.map(|part| &part.range.low).min()
-            && rest.is_none_or(|part| part.range.high.as_ref().is_some_and(|high| high <= first))
-        {
-            range.low = first.clone().max(range.low);
-        }
-        // Writers wait for each: no more at a time than has to be.
-        let end = self.slice_end(&runs, &range.low, 1);
-        let range = range.intersect(&Range { low: Bound::least(), high: end });
-        debug_assert!(!range.is_empty(), "an eviction comes on");
-        let taken = runs.iter().map(|run| (run.id, range.clone())).collect();
-        let below = runs.iter().find(|run| run.is_resident).map_or(0, |run| run.below);
-        let act = Act::Evict { key_range, into, below };
-        Slice { taken, act, range, level, is_bottom: true, breaks: self.breaks.count() }
     }
 
     pub(super) fn is_free(&self, id: NodeId, busy: &BTreeSet<NodeId>) -> bool {

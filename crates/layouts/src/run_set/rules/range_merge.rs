@@ -136,6 +136,7 @@ impl<'a, F: Fragment> Weights<'a, F> {
         let parts = set.last_on_disk().map_or(&[][..], |run| run.parts());
         let mut weights = Self { parts, weights: vec![Weight::default(); parts.len().max(1)] };
         runs.into_iter().for_each(|run| weights.add(run));
+        debug_assert!(weights.weights.len() == parts.len().max(1), "each range has a weight");
         weights
     }
 

@@ -12,8 +12,8 @@ pub struct ResidentBudget {
     pub room: ResidentRoom,
     /// What other tables have of that.
     pub elsewhere: Kept,
-    /// What is about to leave memory.
-    pub leaving: Kept,
+    /// Whether somebody is at work on key ranges: what those have is about to leave memory.
+    pub is_beside: bool,
     /// What is there of log segments below this holds the log for too long.
     pub due_below: u64,
 }
@@ -21,7 +21,7 @@ pub struct ResidentBudget {
 impl ResidentBudget {
     /// All of it is one table's.
     pub const fn of(room: ResidentRoom) -> Self {
-        let none = Kept { record_bytes: 0, memory_bytes: 0 };
-        Self { resides: true, room, elsewhere: none, leaving: none, due_below: 0 }
+        let elsewhere = Kept { record_bytes: 0, memory_bytes: 0 };
+        Self { resides: true, room, elsewhere, is_beside: false, due_below: 0 }
     }
 }

@@ -67,7 +67,7 @@ impl TableContext {
             resides: *self.rule.name() == RuleName::None && limit.drains.load(Ordering::Relaxed) == 0,
             room: limit.room(),
             elsewhere: limit.kept().without(own),
-            leaving: Kept::default(),
+            is_beside: false,
             due_below: limit.due_below.load(Ordering::Relaxed),
         }
     }

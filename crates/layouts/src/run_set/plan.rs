@@ -109,6 +109,14 @@ impl Act {
         }
     }
 
+    /// The key range that is evicted, whole.
+    pub(super) fn key_range(&self) -> Option<&Range> {
+        match self {
+            Self::Evict { key_range, .. } => Some(key_range),
+            _ => None,
+        }
+    }
+
     /// Whether more slices are to come.
     pub(super) fn goes_on(&self) -> bool {
         matches!(self, Self::Merge { goes_on: true, .. } | Self::Append { goes_on: true, .. })
@@ -160,7 +168,7 @@ impl Slice {
 
     /// What nobody else may touch meanwhile: runs, or a key range.
     pub(super) fn nodes(&self) -> Vec<NodeId> {
-        if let Act::Evict { key_range, .. } = &self.act {
+        if let Some(key_range) = self.act.key_range() {
             return vec![key_ranges::node_of(key_range)];
         }
         let runs = self.taken.iter().map(|(run, _)| *run).chain(self.act.target());

@@ -104,12 +104,12 @@ impl Policy {
 
     /// How long a run's files are where nothing is said of that, with write buffers of this size.
     pub(crate) fn usual_file_bytes(self, write_buffer_bytes: u64) -> u64 {
-        let whole = write_buffer_bytes.min(FILE_BYTES);
-        match self.merges_key_ranges() {
+        let bytes = match self.merges_key_ranges() {
             // Each eviction makes one, and has a piece of each write buffer: of shorter files there are too many of both.
-            true => write_buffer_bytes.saturating_mul(2).min(FILE_BYTES),
-            false => whole,
-        }
+            true => write_buffer_bytes.saturating_mul(2),
+            false => write_buffer_bytes,
+        };
+        bytes.min(FILE_BYTES)
     }
 
     /// Says which parameter is out of its bounds.

@@ -35,13 +35,9 @@ impl<F: Fragment> RunSet<F> {
             return false;
         }
         // Of a key range all counts, also what this leaves there: where it begins and ends others have been told by.
-        let key_range = match &made.slice.act {
-            Act::Evict { key_range, .. } => Some(key_range),
-            _ => None,
-        };
-        // Another one's eviction may have taken the rest of a run that only reaches over this range.
-        let is_alone = key_range.is_none();
-        if (taken.is_empty() && !is_bottom) || (is_alone && *breaks == self.breaks.count()) {
+        // And another one's eviction may have taken the rest of a run that only reaches over it.
+        let key_range = made.slice.act.key_range();
+        if (taken.is_empty() && !is_bottom) || (key_range.is_none() && *breaks == self.breaks.count()) {
             return true;
         }
         // What meets none of it may still have taken away a run of which nothing lies there.

@@ -658,6 +658,20 @@ fn merges_side_by_side_come_in_in_any_order() {
     assert!(most > 2, "{most} at a time at most");
 }
 
+/// A file of no inventory, with so many records.
+fn part_of(range: Range, records: u64) -> Part<CountedFile> {
+    let counts = Counted::new(u32::MAX, 0.5);
+    let fragment = CountedFile { counts, tree: None, pointed_bytes: 0, memory_bytes: 0 };
+    let portion = Portion { bytes: records * RECORD_BYTES, records };
+    Part { range, fragment, portion, is_bottom: false }
+}
+
+/// What comes by itself.
+fn ingest(runs: &mut SimulatedRuns, part: Part<CountedFile>) {
+    let edit = runs.set.rebase(Made::new(Slice::default(), vec![part])).unwrap();
+    runs.apply(&edit).unwrap();
+}
+
 /// Key ranges are evicted side by side. Whatever ranges go or come meanwhile, of two jobs that meet one comes in at most:
 /// the other had read what is gone.
 #[test]
@@ -688,12 +702,7 @@ fn evictions_side_by_side_never_meet() {
                     runs.apply(&edit).unwrap();
                 }
                 50..55 => {
-                    let counts = Counted::new(u32::MAX, 0.5);
-                    let fragment = CountedFile { counts, tree: None, pointed_bytes: 0, memory_bytes: 0 };
-                    let portion = Portion { bytes: 16_000, records: 1000 };
-                    let part = Part { range, fragment, portion, is_bottom: false };
-                    let edit = runs.set.rebase(Made::new(Slice::default(), vec![part])).unwrap();
-                    runs.apply(&edit).unwrap();
+                    ingest(&mut runs, part_of(range, 1000));
                 }
                 55..80 if !under_way.is_empty() => {
                     let slice = under_way.swap_remove(rng.index(under_way.len()));
@@ -731,17 +740,7 @@ fn evictions_side_by_side_never_meet() {
 fn what_comes_into_the_rest_of_a_key_range_ends_its_eviction() {
     let mut runs = simulated(Policy::RangeMerge, Keys::Unique);
     let bound = |place: u64| Bound { prefix: place, key: (&[][..]).into() };
-    let part = |low: u64, high: u64| {
-        let counts = Counted::new(u32::MAX, 0.5);
-        let fragment = CountedFile { counts, tree: None, pointed_bytes: 0, memory_bytes: 0 };
-        let (range, portion) =
-            (Range { low: bound(low), high: Some(bound(high)) }, Portion { bytes: 1600, records: 100 });
-        Part { range, fragment, portion, is_bottom: false }
-    };
-    let ingest = |runs: &mut SimulatedRuns, part| {
-        let edit = runs.set.rebase(Made::new(Slice::default(), vec![part])).unwrap();
-        runs.apply(&edit).unwrap();
-    };
+    let part = |low: u64, high: u64| part_of(Range { low: bound(low), high: Some(bound(high)) }, 100);
     ingest(&mut runs, part(0, 100));
     runs.apply(&Edit::Reside(Reside { below: 7, parts: vec![part(500, 600)] })).unwrap();
     let full = ResidentBudget::of(ResidentRoom { bytes: 0, buffer_bytes: 0, buffers_max: 8 });

@@ -24,9 +24,8 @@ impl<F: tree::Fragment> RunSet<F> {
     ) -> Option<Slice> {
         let evicts = self.policy.merges_key_ranges() && room.resides;
         let is_beside = evicts && busy.iter().all(|node| key_ranges::is_key_range(*node));
-        let is_free = |id| self.is_free(id, busy);
-        let room = || ResidentBudget { leaving: self.policy.leaving(self, room, is_free), ..room };
-        let step = is_beside.then(|| self.policy.next(self, room(), is_free))??;
+        let room = ResidentBudget { is_beside, ..room };
+        let step = is_beside.then(|| self.policy.next(self, room, |id| self.is_free(id, busy)))??;
         let Step::Evict(range) = step else { return None };
         let slice = self.evict(range);
         debug_assert_eq!(self.check_plan(&slice, busy), Ok(()), "what is planned can be done");

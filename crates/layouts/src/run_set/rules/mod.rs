@@ -13,7 +13,6 @@ use std::sync::Arc;
 
 use forebay_base::{Bound, Range};
 use forebay_buffer_tree::{Fragment, NodeId};
-use forebay_store::list::Kept;
 
 use super::policy::{FACTOR_PERCENT_MIN, Policy, factor_of};
 use super::set::{Part, Run, RunSet};
@@ -105,19 +104,6 @@ impl Policy {
                 stacks::next(set, Stacks { pieces_max: pieces_max as usize, is_lazy }, is_free)
             }
             Self::Jungle { .. } => jungle::next(set, self.levels(), &self.factors(set), is_free),
-        }
-    }
-
-    /// What leaves memory with the key ranges that are not free, where there is too much.
-    pub(super) fn leaving<F: Fragment>(
-        self,
-        set: &RunSet<F>,
-        room: ResidentBudget,
-        is_free: impl Fn(NodeId) -> bool,
-    ) -> Kept {
-        match self {
-            Self::RangeMerge => range_merge::leaving(set, room, is_free),
-            _ => Kept::default(),
         }
     }
 

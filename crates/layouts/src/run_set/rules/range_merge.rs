@@ -63,31 +63,34 @@ pub(super) fn victim<F: Fragment>(
     budget: ResidentBudget,
     is_free: impl Fn(NodeId) -> bool,
 ) -> Option<Range> {
-    let (kept, room) = (all(set, budget).without(budget.leaving), budget.room);
-    let upper = || set.runs().iter().take(set.runs().len().saturating_sub(1));
+    let (all, room) = (all(set, budget), budget.room);
     let oldest = set.residents().next_back();
-    let is_due = oldest.is_some_and(|run| run.below <= budget.due_below);
-    let weights = || Weights::of(set);
-    if oldest.is_some() && room.memory_excess_bytes(kept) > 0 {
-        weights().heaviest(|weight| weight.held_bytes, is_free)
-    } else if oldest.is_some() && room.excess_bytes(kept) > 0 {
-        weights().heaviest(|weight| weight.resident_bytes, is_free)
-    } else if let Some(range) = (is_due || upper().count() as u64 > room.buffers_max)
-        .then(|| {
-            Weights::of_runs(set, oldest.or_else(|| upper().next_back())).first(&Bound::least(), &is_free)
-        })
-        .flatten()
-    {
-        // The log goes back to the oldest of them.
-        Some(range)
-    } else if budget.resides {
-        let waits_on_disk = |weight: &Weight| if weight.on_disk { weight.bytes } else { 0 };
-        upper().any(|run| !run.is_resident()).then(|| weights().heaviest(waits_on_disk, is_free))?
-    } else if total(upper().map(|run| run.bytes())) > room.bytes / 2 {
-        weights().heaviest(|weight| weight.bytes, is_free)
-    } else {
-        None
+    if oldest.is_some() && room.excess_bytes(all) > 0 {
+        let weights = Weights::of(set);
+        let kept = if budget.is_beside { all.without(weights.leaving(&is_free)) } else { all };
+        if room.memory_excess_bytes(kept) > 0 {
+            return weights.heaviest(|weight| weight.held_bytes, is_free);
+        }
+        if room.excess_bytes(kept) > 0 {
+            return weights.heaviest(|weight| weight.resident_bytes, is_free);
+        }
     }
+    let upper = || set.runs().iter().take(set.runs().len().saturating_sub(1));
+    let is_due = oldest.is_some_and(|run| run.below <= budget.due_below);
+    if is_due || upper().count() as u64 > room.buffers_max {
+        // The log goes back to the oldest of them. What is left of it may be set aside.
+        let oldest = Weights::of_runs(set, oldest.or_else(|| upper().next_back()));
+        if let Some(range) = oldest.first(&Bound::least(), &is_free) {
+            return Some(range);
+        }
+    }
+    if budget.resides {
+        let waits_on_disk = |weight: &Weight| if weight.on_disk { weight.bytes } else { 0 };
+        let waits = upper().any(|run| !run.is_resident());
+        return waits.then(|| Weights::of(set).heaviest(waits_on_disk, is_free))?;
+    }
+    let is_long = total(upper().map(|run| run.bytes())) > room.bytes / 2;
+    is_long.then(|| Weights::of(set).heaviest(|weight| weight.bytes, is_free))?
 }
 
 /// The next range, of those that end behind a bound, of which any run but the oldest has something.
@@ -97,24 +100,6 @@ pub(super) fn any<F: Fragment>(
     is_free: impl Fn(NodeId) -> bool,
 ) -> Option<Range> {
     Weights::of(set).first(after, is_free)
-}
-
-/// What comes back with the ranges that somebody is at work on, where there is too much. Those that are set aside count as
-/// if they did: then a table may have one eviction at a time.
-pub(super) fn leaving<F: Fragment>(
-    set: &RunSet<F>,
-    budget: ResidentBudget,
-    is_free: impl Fn(NodeId) -> bool,
-) -> Kept {
-    if !is_full(set, budget) {
-        return Kept::default();
-    }
-    let weights = Weights::of(set);
-    let busy = |(number, _): &(usize, &Weight)| !weights.is_free(*number, &is_free);
-    let leaving = weights.weights.iter().enumerate().filter(busy);
-    leaving.fold(Kept::default(), |sum, (_, weight)| {
-        sum.plus(Kept { record_bytes: weight.resident_bytes, memory_bytes: weight.held_bytes })
-    })
 }
 
 /// What comes back with the range that has the most memory.
@@ -188,6 +173,15 @@ impl<'a, F: Fragment> Weights<'a, F> {
     fn is_free(&self, number: usize, is_free: impl Fn(NodeId) -> bool) -> bool {
         let first = self.parts.first().filter(|_| number == 0);
         is_free(node_of(&self.range(number))) && first.is_none_or(|part| is_free(node_of(&part.range)))
+    }
+
+    /// What comes back with the ranges that somebody is at work on. Those that are set aside count as if they did: then a
+    /// table may have one eviction at a time.
+    fn leaving(&self, is_free: impl Fn(NodeId) -> bool) -> Kept {
+        let busy = self.weights.iter().enumerate().filter(|(number, _)| !self.is_free(*number, &is_free));
+        busy.fold(Kept::default(), |sum, (_, weight)| {
+            sum.plus(Kept { record_bytes: weight.resident_bytes, memory_bytes: weight.held_bytes })
+        })
     }
 
     /// Of those that are free and for which anything waits, the one that weighs the most.

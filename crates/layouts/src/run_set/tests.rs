@@ -13,6 +13,7 @@ use forebay_store::Cause;
 use forebay_store::list::{ListOptions, ResidentRoom};
 
 mod dialogue;
+mod evictions;
 mod jungle;
 
 use super::plan::Made;
@@ -538,24 +539,6 @@ fn edits_that_do_not_fit_are_errors() {
     }
 }
 
-/// A key range of what a write buffer is merged with goes to disk meanwhile: only one of both comes in. Else what the
-/// buffer deletes, with nothing on disk beneath when that began, would be there again.
-#[test]
-fn of_a_flush_and_an_eviction_of_the_same_runs_one_comes_in() {
-    for evicts_first in [true, false] {
-        let mut runs = simulated(Policy::RangeMerge, Keys::Unique);
-        runs.flush(UNIT).unwrap();
-        assert!(runs.set.residents().count() == 1 && runs.set.runs().len() == 1, "all of it is in memory");
-        let drained = ResidentBudget { resides: false, ..ROOM };
-        let flush = runs.set.flush(9, UNIT * RECORD_BYTES, &BTreeSet::new(), drained);
-        assert!(flush.is_bottom && flush.taken.len() == 1, "{flush:?}");
-        let evict = runs.set.next_full_compaction(&flush.nodes().into_iter().collect()).unwrap();
-        let (first, second) = if evicts_first { (evict, flush) } else { (flush, evict) };
-        runs.merge(first, Cause::Merge).unwrap();
-        assert!(!runs.set.takes(&Made::new(second, Vec::new())), "{evicts_first}");
-    }
-}
-
 /// What comes by itself while the first write buffer of a table is written lies beneath that. What the buffer deletes was
 /// dropped, with nothing beneath when that began, and was there again.
 #[test]
@@ -658,100 +641,6 @@ fn merges_side_by_side_come_in_in_any_order() {
     assert!(most > 2, "{most} at a time at most");
 }
 
-/// A file of no inventory, with so many records.
-fn part_of(range: Range, records: u64) -> Part<CountedFile> {
-    let counts = Counted::new(u32::MAX, 0.5);
-    let fragment = CountedFile { counts, tree: None, pointed_bytes: 0, memory_bytes: 0 };
-    let portion = Portion { bytes: records * RECORD_BYTES, records };
-    Part { range, fragment, portion, is_bottom: false }
-}
-
-/// What comes by itself.
-fn ingest(runs: &mut SimulatedRuns, part: Part<CountedFile>) {
-    let edit = runs.set.rebase(Made::new(Slice::default(), vec![part])).unwrap();
-    runs.apply(&edit).unwrap();
-}
-
-/// Key ranges are evicted side by side. Whatever ranges go or come meanwhile, of two jobs that meet one comes in at most:
-/// the other had read what is gone.
-#[test]
-fn evictions_side_by_side_never_meet() {
-    let (mut most, mut done, mut lost) = (0, 0, 0);
-    for seed in 0..30 {
-        let (mut rng, mut runs) = (Rng::new(seed), simulated(Policy::RangeMerge, Keys::Unique));
-        (0..30).for_each(|_| assert!(runs.flush(UNIT).is_ok()));
-        let mut under_way: Vec<Slice> = Vec::new();
-        for round in 0..300 {
-            let busy: BTreeSet<NodeId> = under_way.iter().flat_map(Slice::nodes).collect();
-            // Where ranges begin and end, and at times elsewhere.
-            let bounds = key_ranges::bounds(&runs.set);
-            let (mut low, mut high) = (Bound::at_prefix(rng.next_u64()), Bound::at_prefix(rng.next_u64()));
-            if rng.chance(70) && bounds.len() > 1 {
-                let at = rng.index(bounds.len() - 1);
-                (low, high) = (bounds[at].clone(), bounds[at + 1].clone());
-                low = if at == 0 { Bound::least() } else { low };
-            }
-            let range = Range { low: low.clone().min(high.clone()), high: Some(low.max(high)) };
-            match rng.index(100) {
-                0..40 => {
-                    let flush = runs.set.flush(100 + round, UNIT * RECORD_BYTES, &busy, ROOM);
-                    runs.merge(flush, Cause::Flush).unwrap();
-                }
-                40..50 => {
-                    let edit = runs.set.drop_range(&range);
-                    runs.apply(&edit).unwrap();
-                }
-                50..55 => {
-                    ingest(&mut runs, part_of(range, 1000));
-                }
-                55..80 if !under_way.is_empty() => {
-                    let slice = under_way.swap_remove(rng.index(under_way.len()));
-                    if runs.set.takes(&Made::new(slice.clone(), Vec::new())) {
-                        runs.merge(slice, Cause::Merge).unwrap();
-                        done += 1;
-                    } else {
-                        lost += 1;
-                    }
-                }
-                _ if under_way.len() < 6 => under_way.extend(runs.set.next_eviction(&busy, ROOM)),
-                _ => {}
-            }
-            most = most.max(under_way.len());
-            let wanted: Vec<&Slice> = under_way
-                .iter()
-                .filter(|slice| runs.set.takes(&Made::new((*slice).clone(), Vec::new())))
-                .collect();
-            for (at, slice) in wanted.iter().enumerate() {
-                let meets = |other: &&&Slice| !other.range.intersect(&slice.range).is_empty();
-                assert!(
-                    !wanted[..at].iter().any(|other| meets(&other)),
-                    "seed {seed}, round {round}: {wanted:?}"
-                );
-            }
-            runs.check().unwrap();
-        }
-    }
-    assert!(most > 3 && done > 500 && lost > 100, "{most} at a time, {done} came in and {lost} did not");
-}
-
-/// An eviction may leave the front of its key range alone, where nothing waits. What comes there is a key range of its
-/// own from then on, which reaches as far as the other did.
-#[test]
-fn what_comes_into_the_rest_of_a_key_range_ends_its_eviction() {
-    let mut runs = simulated(Policy::RangeMerge, Keys::Unique);
-    let bound = |place: u64| Bound { prefix: place, key: (&[][..]).into() };
-    let part = |low: u64, high: u64| part_of(Range { low: bound(low), high: Some(bound(high)) }, 100);
-    ingest(&mut runs, part(0, 100));
-    runs.apply(&Edit::Reside(Reside { below: 7, parts: vec![part(500, 600)] })).unwrap();
-    let full = ResidentBudget::of(ResidentRoom { bytes: 0, buffer_bytes: 0, buffers_max: 8 });
-    let first = runs.set.next_eviction(&BTreeSet::new(), full).unwrap();
-    assert_eq!(first.range.low, bound(500));
-    ingest(&mut runs, part(200, 300));
-    let second = runs.set.next_eviction(&first.nodes().into_iter().collect(), full).unwrap();
-    let takes = |slice: &Slice| runs.set.takes(&Made::new(slice.clone(), Vec::new()));
-    assert_eq!((takes(&first), takes(&second), second.range.low.clone()), (false, true, bound(500)));
-}
-
 /// A range that is taken out of all runs ends the merges that it meets, and no others.
 #[test]
 fn a_range_drop_ends_the_merges_that_it_meets() {
@@ -805,14 +694,4 @@ fn a_tree_that_was_cut_goes_down_as_a_new_one() {
     let cut = set.run(id).unwrap();
     assert_eq!(cut.parts()[0].fragment.id(), cut.parts()[1].fragment.id());
     assert!(matches!(set.push(cut, 0), Some(Next::Merge(_))));
-}
-
-/// A key range is written anew as a whole: short files cost a sync for little, long ones keep writers waiting.
-#[test]
-fn files_of_key_ranges_are_two_write_buffers_long() {
-    const MIB: u64 = 1 << 20;
-    for (buffer, expected) in [(4 << 10, 8 << 10), (8 * MIB, 16 * MIB), (1 << 31, 64 * MIB)] {
-        assert_eq!(Policy::RangeMerge.usual_file_bytes(buffer), expected, "buffers of {buffer}");
-        assert_eq!(Policy::Immediate.usual_file_bytes(buffer), buffer.min(64 * MIB));
-    }
 }

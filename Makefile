@@ -32,7 +32,7 @@ JVM_NATIVES := target/jvm/natives/dev/forebay/natives/$(JVM_PLATFORM)
 INSTALL_ROOT ?=
 PREFIX ?= /usr/local
 
-.PHONY: help install install-c sanitize-c demo answers test python-test python-figures spark-groups-test server-test server-attack server-kill jvm-test jvm-jar demo-spark spark-suites spark-kill spark-bench simulate fuzz planted invariants miri shuttle audit packages torture figures data wheels rivals format lint demo-streams streams-figures spark-jar
+.PHONY: help install install-c sanitize-c demo answers test python-test python-figures spark-groups-test server-test server-attack server-kill jvm-test jvm-jar demo-spark spark-suites spark-kill spark-bench spark-groups-bench simulate fuzz planted invariants miri shuttle audit packages torture figures data wheels rivals format lint demo-streams streams-figures spark-jar
 
 help:
 	@echo 'make demo              load real text, read it back, verify it, and report rates and amplifications'
@@ -60,6 +60,7 @@ help:
 	@echo 'make spark-suites      Spark'"'"'s own streaming suites on our state store and on RocksDB'"'"'s (MINOR=4.1; an hour)'
 	@echo 'make spark-kill        kill a stream of counts again and again, and compare it with a batch (KILLS=10)'
 	@echo 'make spark-bench       batches, commits, uploads and restarts beside RocksDB'"'"'s provider (KEYS=2400000 MEMORY_MIB=64 STORES=1)'
+	@echo 'make spark-groups-bench  GroupBy of a Parquet file beside Spark'"'"'s own groupBy (ROWS=20000000 GROUPS=2500000)'
 	@echo 'make demo-streams      count the words of this project, or of INPUT=FILE, by Kafka Streams on our stores; no broker'
 	@echo 'make streams-figures   measure our stores beside those that Kafka Streams has (RECORDS=2000000)'
 	@echo 'make torture           kills, readers, power cuts, full disks and faults on this machine: ROUNDS=20 of each for each layout'
@@ -279,6 +280,13 @@ spark-suites: spark-jar
 spark-bench: spark-jar
 	$(MVN) --quiet --batch-mode --file java/pom.xml test-compile -pl core,spark,spark/spark-4.1
 	MVN='$(MVN)' $(PYTHON) java/spark/suites/bench.py $(KEYS) $(UPDATES) $(BATCHES) $(MEMORY_MIB) $(STORES)
+
+# Rows and groups of a Parquet file.
+ROWS ?= 20000000
+GROUPS ?= 2500000
+spark-groups-bench: spark-jar
+	$(MVN) --quiet --batch-mode --file java/pom.xml test-compile -pl core,spark,spark/spark-4.1
+	MVN='$(MVN)' $(PYTHON) java/spark/suites/groups.py $(ROWS) $(GROUPS)
 
 # The tests' classes, and what they stand on.
 JVM_STREAMS = target/jvm/streams

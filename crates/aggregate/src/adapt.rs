@@ -6,7 +6,8 @@ use forebay_base::{Error, Result};
 use crate::aggregate::Aggregate;
 use crate::built_in::{bits, frequencies, number};
 use crate::columns::{
-    Accumulator, Extreme, ExtremeTexts, Floats, Folded, Kind, Paired, PresentCounts, Runs, Tops, Wanted,
+    Accumulator, DistinctTexts, Extreme, ExtremeTexts, Floats, Folded, Kind, Paired, PresentCounts, Runs,
+    Tops, Wanted,
 };
 use crate::fixed::FixedAggregate;
 use crate::function::{Accumulate, Column, Function, over, over_columns};
@@ -185,6 +186,14 @@ pub(crate) fn of_texts<A: for<'a> Aggregate<Input<'a> = &'a [u8]>>(
     show: impl Fn(A::Output) -> Value<'static> + Send + Sync + 'static,
 ) -> Box<dyn Function> {
     over(function, move |function, row, state| lift(function, column.text(row)?.as_deref(), state), show)
+}
+
+pub(crate) fn distinct(function: ApproxDistinct, column: Column) -> Box<dyn Function> {
+    let accumulate = by_column(&column, move |_, at| DistinctTexts::over(function, at));
+    let find = move |function: &ApproxDistinct, row: &[Value<'_>], state: &mut Vec<u8>| {
+        lift(function, column.text(row)?.as_deref(), state)
+    };
+    over_columns(function, find, |count| Value::from(count.round() as u64), accumulate)
 }
 
 pub(crate) fn of_places<A: for<'a> Aggregate<Input<'a> = (&'a [u8], &'a [u8])>>(

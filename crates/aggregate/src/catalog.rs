@@ -7,8 +7,8 @@ use std::borrow::Cow;
 use forebay_base::{Error, Result};
 
 use crate::adapt::{
-    collected, frequent, of_exact, of_extreme, of_float_columns, of_floats, of_ints, of_numbers, of_pairs,
-    of_places, of_texts, of_truths, of_whole, over_present, quantile, sample, top_k,
+    collected, distinct, frequent, of_exact, of_extreme, of_float_columns, of_floats, of_ints, of_numbers,
+    of_pairs, of_places, of_texts, of_truths, of_whole, over_present, quantile, sample, top_k,
 };
 use crate::built_in::histogram;
 use crate::columns::Wanted;
@@ -222,9 +222,7 @@ fn sketch(name: &str, call: &Call<'_>, column: Column) -> Result<Option<Box<dyn 
             let bounds: Result<Vec<f64>, _> = word.split(';').map(str::parse).collect();
             of_floats(Histogram::new(bounds.unwrap_or_default())?, column, histogram)
         }
-        "approx_distinct" => of_texts(ApproxDistinct::new(call.number(1, "12")?)?, column, |count| {
-            Value::from(count.round() as u64)
-        }),
+        "approx_distinct" => distinct(ApproxDistinct::new(call.number(1, "12")?)?, column),
         "theta" => of_texts(ThetaDistinct::new(call.number(1, "12")?)?, column, |count| {
             Value::from(count.round() as u64)
         }),

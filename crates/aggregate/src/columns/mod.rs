@@ -13,6 +13,7 @@
 
 mod accumulate;
 mod by_rows;
+mod distinct;
 mod extremes;
 mod front;
 mod hashed;
@@ -33,6 +34,7 @@ pub use accumulate::Accumulator;
 pub(crate) use accumulate::{
     Counts, Extreme, Floats, Folded, Folding, PresentCounts, Wanted, present, resize,
 };
+pub(crate) use distinct::DistinctTexts;
 pub(crate) use extremes::ExtremeTexts;
 pub(crate) use front::{Front, OnRefused, SOME_SHARE};
 pub use hashed::HashedRows;

@@ -5,11 +5,13 @@
 //! **Invariant:** bytes that would make the library overflow, allocate without bound or give up are refused
 //! before it sees them.
 
+use std::hash::{Hash, Hasher};
+
 use datasketches::codec::{SketchBytes, SketchSlice};
 use datasketches::error::ErrorKind;
 use datasketches::frequencies::{ErrorType, FrequentItemValue, FrequentItemsSketch};
 use datasketches::hash::value::raw_bytes;
-use datasketches::hll::{HllSketch, HllType, HllUnion};
+use datasketches::hll::{Coupon, HllSketch, HllType, HllUnion};
 use datasketches::theta::{CompactThetaSketch, ThetaSketchBuilder, ThetaUnionBuilder};
 use forebay_base::wire::{u32_at, u64_at};
 use forebay_base::{Error, Result};
@@ -67,6 +69,9 @@ impl ApproxDistinct {
         if let Some(is_changed) = self.add_within(value, state) {
             return is_changed;
         }
+        if state.get(7).is_some_and(|mode| mode & 3 == 1) && add_coupon(state, coupon_of(value)) {
+            return true;
+        }
         let mut one = Vec::new();
         // `new` has refused what this would.
         if self.lift(value, &mut one).is_err() {
@@ -74,9 +79,6 @@ impl ApproxDistinct {
         }
         if state.is_empty() {
             *state = one;
-            return true;
-        }
-        if state.get(7).is_some_and(|mode| mode & 3 == 1) && add_coupon(state, u32_at(&one, HLL_LIST_AT)) {
             return true;
         }
         let mut merged = Vec::new();
@@ -89,9 +91,7 @@ impl ApproxDistinct {
     /// The same where the state's length stays; else `None`, and nothing is changed.
     pub fn add_within(&self, value: &[u8], state: &mut [u8]) -> Option<bool> {
         let form = state.get(7)? & 3;
-        let mut one = Vec::new();
-        self.lift(value, &mut one).ok()?;
-        let coupon = u32_at(&one, HLL_LIST_AT);
+        let coupon = coupon_of(value);
         match form {
             0 => has_coupon(&state[HLL_LIST_AT..], coupon).then_some(false),
             1 => place_of(state, coupon).is_ok().then_some(false),
@@ -102,6 +102,23 @@ impl ApproxDistinct {
     fn read(&self, state: &[u8]) -> Option<HllSketch> {
         sound_hll(state, self.lg_k).then(|| HllSketch::deserialize(state).ok())?
     }
+}
+
+/// The coupon of a value, as states have it: the library shows it to hashers.
+fn coupon_of(value: &[u8]) -> u32 {
+    struct Seen(u32);
+    impl Hasher for Seen {
+        fn write_u32(&mut self, coupon: u32) {
+            self.0 = coupon;
+        }
+        fn write(&mut self, _: &[u8]) {}
+        fn finish(&self) -> u64 {
+            self.0.into()
+        }
+    }
+    let mut seen = Seen(0);
+    Coupon::from_value(raw_bytes::from_slice(value)).hash(&mut seen);
+    seen.0
 }
 
 fn has_coupon(coupons: &[u8], coupon: u32) -> bool {

@@ -317,6 +317,27 @@ fn many_groups_are_those_of_rows() {
     compare(make, &lanes, 1, "seed 7", add);
 }
 
+/// A sketch of distinct values is a list at first, then a set, then registers.
+#[test]
+fn sketches_take_values_in_all_their_forms() {
+    let mut draw = Draw(8);
+    let (rows, columns) = (1000, ["k", "v"]);
+    let lanes: Vec<_> = (0..6)
+        .map(|_| {
+            let [mut key, mut value] = [(); 2].map(|()| Owned::draw(&mut draw, 0, rows, true));
+            // Some groups come to few values, some to thousands.
+            key.ints = (0..rows).map(|_| (draw.below(1 << 12) as i64 + 1).ilog2().into()).collect();
+            value.ints = (0..rows).map(|_| draw.below(1 << 20) as i64).collect();
+            (vec![key, value], rows)
+        })
+        .collect();
+    let make = || Composite::parse("approx_distinct:v,approx_distinct:v:8", &columns).expect("functions");
+    let add = |aggregator: &mut CompressedAggregator<Composite>, key: &[u8], row: &[Value<'_>]| {
+        aggregator.add(key, row).is_ok()
+    };
+    compare(make, &lanes, 1, "seed 8", add);
+}
+
 #[test]
 fn malformed_lanes_are_refused() {
     assert!(Texts::new(&[0, 3, 2], b"abc").is_err());

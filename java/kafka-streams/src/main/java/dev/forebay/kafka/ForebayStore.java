@@ -3,6 +3,7 @@ package dev.forebay.kafka;
 import dev.forebay.ForebayException;
 import dev.forebay.WriteBatch;
 import java.io.IOException;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Collection;
 import java.util.HashMap;
@@ -40,6 +41,7 @@ abstract class ForebayStore implements StateStore {
             + "Note that the built-in numerical serdes do not follow this for negative numbers";
     private static final Logger LOG = LoggerFactory.getLogger(ForebayStore.class);
     private static final String FOLDER = "forebay";
+    private static final String OFFSETS_BEFORE_4_3 = ".checkpoint";
 
     private final String name;
     final Format format;
@@ -53,6 +55,8 @@ abstract class ForebayStore implements StateStore {
     private Map<TopicPartition, Long> offsets = Map.of();
     private boolean isConsistencyEnabled;
     private volatile boolean isOpen;
+    /** Whether Kafka Streams has asked where to restore from. */
+    private boolean isAsked;
 
     ForebayStore(String name, Format format) {
         this.name = name;
@@ -136,7 +140,7 @@ abstract class ForebayStore implements StateStore {
 
     @Override
     public final void commit(Map<TopicPartition, Long> changelogOffsets) {
-        if (!isOpen) {
+        if (!isOpen || isOfAnotherStore(changelogOffsets)) {
             return;
         }
         if (changelogOffsets.isEmpty()) {
@@ -153,6 +157,19 @@ abstract class ForebayStore implements StateStore {
             offsets = merged;
         }
         keep();
+    }
+
+    /**
+     * Whether offsets are of what another store had here. Kafka Streams before 4.3 wrote them to a file, which is brought to
+     * stores as they are opened first: this one has none of the data.
+     */
+    private boolean isOfAnotherStore(Map<TopicPartition, Long> changelogOffsets) {
+        boolean isFirst = !isAsked && !changelogOffsets.isEmpty() && database.committed() == null;
+        if (!isFirst || !Files.exists(context.stateDir().toPath().resolve(OFFSETS_BEFORE_4_3))) {
+            return false;
+        }
+        LOG.info("Store {} is new: it is restored whole, whatever offsets another store had", name);
+        return true;
     }
 
     private void keep() {
@@ -183,6 +200,7 @@ abstract class ForebayStore implements StateStore {
     @Override
     public final Long committedOffset(TopicPartition partition) {
         checkOpen();
+        isAsked = true;
         return offsets.get(partition);
     }
 

@@ -12,6 +12,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.List;
@@ -62,6 +63,25 @@ class CommitTest {
 
         store = open("a", AT_LEAST_ONCE);
         assertNull(store.committedOffset(CHANGELOG));
+        store.close();
+    }
+
+    /** Kafka Streams 4.3 brings the offsets of its own earlier stores to whatever is there now. */
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void offsetsOfAnotherStoreAreNotTaken(boolean isExactlyOnce) throws IOException {
+        Map<String, Object> settings = isExactlyOnce ? EXACTLY_ONCE : AT_LEAST_ONCE;
+        Path task = Files.createDirectories(dir.resolve("a"));
+        Files.writeString(task.resolve(".checkpoint"), "0\n1\n" + CHANGELOG.topic() + " 0 7\n");
+        ForebayKeyValueStore store = open("a", settings);
+        store.commit(Map.of(CHANGELOG, 7L));
+        assertNull(store.committedOffset(CHANGELOG));
+        store.put(key("1"), bytes("a"));
+        store.commit(Map.of(CHANGELOG, 8L));
+        store.close();
+        store = open("a", settings);
+        store.commit(Map.of(CHANGELOG, 9L));
+        assertEquals(9, store.committedOffset(CHANGELOG));
         store.close();
     }
 

@@ -125,23 +125,59 @@ final class History {
             return longer(last).iterator();
         }
         Way own = new Way(Optional.of(version), List.of(), List.of(last));
-        return Stream.concat(Stream.of(own), Stream.of(last).flatMap(item -> longer(item).stream())).iterator();
+        return Stream.concat(Stream.of(own), Stream.of(last).flatMap(this::longer)).iterator();
     }
 
-    private List<Way> longer(LineageItem last) {
+    /** Those that begin before it; where none does that its changelog tells of, older changelogs are asked at once. */
+    private Stream<Way> longer(LineageItem last) {
         List<LineageItem> lineage = lineage(last);
         Set<Naming.Version> snapshots = snapshots();
+        List<Way> ways = ways(lineage, last.version(), snapshots);
+        Stream<Way> older = Stream.of(lineage).flatMap(known -> older(known, snapshots));
+        if (!ways.isEmpty()) {
+            return Stream.concat(ways.stream(), older);
+        }
+        List<Way> found = older.toList();
+        if (found.isEmpty()) {
+            throw Raise.it(QueryExecutionErrors.cannotFindBaseSnapshotCheckpoint(Lineage.text(lineage)));
+        }
+        return found.stream();
+    }
+
+    /**
+     * Those that begin before a lineage does. Changelogs have it from a snapshot on: that of its oldest version tells what
+     * was before. None where this is gone.
+     */
+    private Stream<Way> older(List<LineageItem> lineage, Set<Naming.Version> snapshots) {
+        LineageItem oldest = lineage.get(0);
+        if (oldest.version() <= 1) {
+            return Stream.of();
+        }
+        List<LineageItem> whole;
+        try {
+            whole = lineage(oldest);
+        } catch (Exception error) {
+            LOG.info("No changelog tells what was before version {} in {}", oldest.version(), naming.root(), error);
+            return Stream.of();
+        }
+        if (whole.get(0).version() >= oldest.version()) {
+            return Stream.of();
+        }
+        whole.addAll(lineage.subList(1, lineage.size()));
+        List<Way> ways = ways(whole, oldest.version(), snapshots);
+        return Stream.concat(ways.stream(), Stream.of(whole).flatMap(known -> older(known, snapshots)));
+    }
+
+    /** Those that begin within a lineage, at a snapshot below a version, the shortest first; and with nothing. */
+    private static List<Way> ways(List<LineageItem> lineage, long below, Set<Naming.Version> snapshots) {
         List<Way> ways = new ArrayList<>();
         for (LineageItem item : lineage.stream().sorted(Comparator.comparingLong(LineageItem::version).reversed()).toList()) {
-            if (item.version() < last.version() && snapshots.contains(Lineage.version(item))) {
+            if (item.version() < below && snapshots.contains(Lineage.version(item))) {
                 ways.add(way(Optional.of(Lineage.version(item)), lineage));
             }
         }
         if (lineage.get(0).version() == 1) {
             ways.add(way(Optional.empty(), lineage));
-        }
-        if (ways.isEmpty()) {
-            throw Raise.it(QueryExecutionErrors.cannotFindBaseSnapshotCheckpoint(Lineage.text(lineage)));
         }
         return ways;
     }

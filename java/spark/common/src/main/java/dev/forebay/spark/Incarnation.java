@@ -1,6 +1,7 @@
 package dev.forebay.spark;
 
 import dev.forebay.Checkpoint.CheckpointFile;
+import java.util.HashMap;
 import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.ConcurrentHashMap;
@@ -20,7 +21,11 @@ final class Incarnation {
 
     /** Its snapshot is where it belongs, and these are its files. */
     void rebase(Naming.Version version, Manifest manifest) {
-        manifest.shared().forEach(file -> contents.put(file.name(), file));
+        Map<String, Manifest.Shared> files = new HashMap<>();
+        manifest.shared().forEach(file -> files.put(file.name(), file));
+        contents.putAll(files);
+        // What only older snapshots have is not needed to share, and there is more of it with each.
+        contents.keySet().retainAll(files.keySet());
         base = Optional.of(version);
     }
 

@@ -38,6 +38,7 @@ final class StateDatabase implements AutoCloseable {
     /** Those that are open; a thread that comes too late may close its own. */
     private final Set<Scan> scans = ConcurrentHashMap.newKeySet();
     private final WriteBatch batch = new WriteBatch();
+    private boolean hasFailed;
     private final KeyCounts counts;
     private short idMax;
     private long stallMilliseconds;
@@ -201,8 +202,12 @@ final class StateDatabase implements AutoCloseable {
         }
     }
 
-    /** Writes what waits. */
+    /** Writes what waits. Once that has failed it is not known what is there: nothing is written or committed any more. */
     void flush() {
+        if (hasFailed) {
+            throw new IllegalStateException("an earlier write to the state failed: the batch has to be done again");
+        }
+        hasFailed = true;
         pending.forEach((family, waiting) -> {
             if (!waiting.isEmpty()) {
                 counts.count(family, waiting);
@@ -212,6 +217,7 @@ final class StateDatabase implements AutoCloseable {
         if (batch.size() > 0) {
             database.write(batch, Durability.MEMORY);
         }
+        hasFailed = false;
         forgetReads();
     }
 

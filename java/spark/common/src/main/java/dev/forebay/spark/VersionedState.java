@@ -5,8 +5,10 @@ import dev.forebay.spark.Metrics.Name;
 import java.io.IOException;
 import java.util.Iterator;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.function.LongConsumer;
+import java.util.stream.Collectors;
 import org.apache.spark.sql.execution.streaming.state.LineageItem;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -41,6 +43,8 @@ final class VersionedState {
     /** Whether this task has looked that what is loaded is what others find. */
     private boolean isConfirmed;
     private long lastSnapshot;
+    /** Those of the last load: readers give up what is loaded, and ask for changes then. */
+    private Map<String, Short> familyNumbers = Map.of();
     private boolean isSnapshotForced;
     private boolean isChangelogLeftOut;
     /** How often, since the last commit. */
@@ -161,6 +165,8 @@ final class VersionedState {
         isSnapshotForced = false;
         lastSnapshot = way.begin();
         lineage.reset(way.lineage());
+        familyNumbers = database().families().stream()
+                .collect(Collectors.toMap(family -> family.shape.name(), family -> family.shape.id()));
         way.snapshot().ifPresent(snapshot -> uploaded.accept(snapshot.number()));
     }
 
@@ -175,10 +181,11 @@ final class VersionedState {
             return 0;
         }
         Family family = database() == null ? null : database().family(name);
-        if (family == null) {
+        Short number = family == null ? familyNumbers.get(name) : Short.valueOf(family.shape.id());
+        if (number == null) {
             throw new IllegalStateException("column family " + name + " is not known: load a version that has it");
         }
-        return family.shape.id();
+        return number;
     }
 
     /** Where changes are noted, or null where a version is only read. */

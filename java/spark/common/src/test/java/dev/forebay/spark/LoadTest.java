@@ -10,6 +10,7 @@ import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.stream.Stream;
@@ -31,6 +32,54 @@ class LoadTest extends Checkpoints {
         }
         fresh.load(plain(4));
         assertEquals(0, passedOver(fresh), "it was told");
+    }
+
+    /** A changelog tells what is behind it as far as to its snapshot: what was before stands in that one's own changelog. */
+    @Test
+    void withIdsADamagedSnapshotIsPassedOverToo() throws Exception {
+        Naming.Version last = fill(executor(NAMED), plain(0), 7);
+        for (int damaged = 1; damaged <= 2; damaged++) {
+            damage((8 - 2 * damaged) + "_.*\\.forebay");
+            Executor fresh = executor(NAMED);
+            fresh.load(last);
+            assertEquals(7, fresh.contents().size());
+            assertEquals(damaged, passedOver(fresh));
+            put(fresh, last, "key-1", "new");
+        }
+        Files.delete(files("4_.*\\.changelog").get(0));
+        Throwable error = assertThrows(Throwable.class, () -> executor(NAMED).load(last));
+        assertTrue(error.getMessage().contains("6_"), error.getMessage());
+    }
+
+    /** Readers of changes have loaded a version, and given it up again. */
+    @Test
+    void familiesAreKnownByTheirNumbersAfterATaskGaveUp() throws Exception {
+        Executor.Options options = new Executor.Options(true, true, 2, 100, 0);
+        Executor executor = executor(options);
+        executor.load(plain(0));
+        executor.makeLists();
+        Naming.Version made = executor.commit();
+        short number = executor.state.familyNumber(Executor.LISTS);
+        Executor reader = executor(options);
+        reader.load(made);
+        reader.makeLists();
+        reader.state.giveUp();
+        reader.state.endTask();
+        assertEquals(number, reader.state.familyNumber(Executor.LISTS));
+    }
+
+    /** A content is known by its name only while the newest snapshot has it: an executor would remember ever more. */
+    @Test
+    void filesThatOnlyOlderSnapshotsHaveAreForgotten() {
+        Incarnation life = new Incarnation();
+        life.rebase(plain(1), manifest("a", "b"));
+        life.rebase(plain(2), manifest("b", "c"));
+        assertTrue(life.known("a").isEmpty() && life.known("b").isPresent() && life.known("c").isPresent());
+    }
+
+    private static Manifest manifest(String... names) {
+        List<Manifest.Shared> shared = Stream.of(names).map(name -> new Manifest.Shared(name, 1, 1L, name)).toList();
+        return new Manifest(0, 0, 0, List.of(), "", shared, List.of());
     }
 
     @Test

@@ -26,12 +26,16 @@ import org.apache.spark.sql.execution.streaming.state.StateStoreSnapshotLastUplo
 import org.apache.spark.sql.execution.streaming.state.TestStateSchemaProvider;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.util.Utils;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 import scala.Option;
 import scala.collection.immutable.Map;
 import scala.jdk.javaapi.CollectionConverters;
 
 /** What Spark calls otherwise since 4.1. */
 final class Minor {
+    private static final Logger LOG = LoggerFactory.getLogger(Minor.class);
+
     static final Stamps.Reentry REENTRY = Stamps.Reentry.REFUSED;
 
     private Minor() {}
@@ -90,11 +94,25 @@ final class Minor {
         }
     }
 
+    /**
+     * A report for those who watch, which nothing hangs on: a session that only reads has no coordinator, and Spark's way to
+     * ask for one fails there.
+     */
     static void snapshotUploaded(StateStoreId id, String runId, StateStoreConf conf, long version) {
-        var coordinator = StateStoreProvider$.MODULE$.coordinatorRef();
-        if (conf.reportSnapshotUploadLag() && coordinator.isDefined()) {
-            StateStoreProviderId provider = new StateStoreProviderId(id, UUID.fromString(runId));
-            coordinator.get().snapshotUploaded(provider, version, System.currentTimeMillis());
+        if (!conf.reportSnapshotUploadLag()) {
+            return;
+        }
+        try {
+            var coordinator = StateStoreProvider$.MODULE$.coordinatorRef();
+            if (coordinator.isDefined()) {
+                StateStoreProviderId provider = new StateStoreProviderId(id, UUID.fromString(runId));
+                coordinator.get().snapshotUploaded(provider, version, System.currentTimeMillis());
+            }
+        } catch (Exception error) {
+            if (error instanceof InterruptedException) {
+                Thread.currentThread().interrupt();
+            }
+            LOG.info("The coordinator was not told of the snapshot of version {} of {}", version, id, error);
         }
     }
 

@@ -32,7 +32,7 @@ JVM_NATIVES := target/jvm/natives/dev/forebay/natives/$(JVM_PLATFORM)
 INSTALL_ROOT ?=
 PREFIX ?= /usr/local
 
-.PHONY: help install install-c sanitize-c demo answers test python-test python-figures spark-groups-test server-test server-attack server-kill jvm-test jvm-jar demo-spark spark-suites spark-kill spark-bench spark-groups-bench simulate fuzz planted invariants miri shuttle audit packages torture figures data wheels rivals format lint demo-streams streams-figures spark-jar
+.PHONY: help install install-c sanitize-c demo answers test python-test python-figures spark-groups-test server-test server-attack server-kill jvm-test jvm-jar demo-spark spark-suites spark-kill spark-bench spark-groups-bench simulate fuzz planted invariants miri shuttle audit packages torture figures data wheels rivals format lint demo-streams streams-figures streams-jar spark-jar
 
 help:
 	@echo 'make demo              load real text, read it back, verify it, and report rates and amplifications'
@@ -56,10 +56,11 @@ help:
 	@echo 'make jvm-test          build the Java package, and test it (JVM=ARGUMENTS for Maven, such as -Dtest=ModelTest)'
 	@echo 'make jvm-jar           build the jar of the Java package, with the native library of this platform'
 	@echo 'make spark-jar         build the jars of the state store for Spark 4.0, 4.1 and 4.2, and that of the engine'
+	@echo 'make streams-jar       build the jar of the stores for Kafka Streams, and that of the engine'
 	@echo 'make demo-spark        a stream of counts over a folder by PySpark, its state in Forebay (INPUT=FOLDER)'
 	@echo 'make spark-suites      Spark'"'"'s own streaming suites on our state store and on RocksDB'"'"'s (MINOR=4.1; an hour)'
 	@echo 'make spark-kill        kill a stream of counts again and again, and compare it with a batch (KILLS=10)'
-	@echo 'make spark-bench       batches, commits, uploads and restarts beside RocksDB'"'"'s provider (KEYS=2400000 MEMORY_MIB=64 STORES=1)'
+	@echo 'make spark-bench       batches, commits, uploads and restarts beside RocksDB'"'"'s provider (KEYS=2400000 UPDATES=100000 BATCHES=40 MEMORY_MIB=64 STORES=1)'
 	@echo 'make spark-groups-bench  GroupBy of a Parquet file beside Spark'"'"'s own groupBy (ROWS=20000000 GROUPS=2500000)'
 	@echo 'make demo-streams      count the words of this project, or of INPUT=FILE, by Kafka Streams on our stores; no broker'
 	@echo 'make streams-figures   measure our stores beside those that Kafka Streams has (RECORDS=2000000)'
@@ -260,6 +261,10 @@ SPARK_INPUT = $(or $(INPUT),docs/guide)
 $(SPARK_VENV):
 	$(PYTHON) -m venv $@
 	$@/bin/pip install --quiet --disable-pip-version-check pyspark==4.1.1 || { rm -rf $@; false; }
+
+streams-jar: jvm-jar
+	$(MVN) --quiet --batch-mode --file java/pom.xml package -DskipTests -pl core,kafka-streams
+	@ls java/kafka-streams/target/forebay-*.jar
 
 SPARK_MODULES := core,spark,spark/spark-4.0,spark/spark-4.1,spark/spark-4.2
 

@@ -6,6 +6,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Objects;
+import java.util.function.Supplier;
 
 /**
  * Reads of one moment, with its own writes on top, that are committed if nobody has changed what was read:
@@ -34,10 +35,20 @@ public final class Transaction extends Native implements AutoCloseable {
     /** The value of a key, or null. */
     public byte[] get(Table table, byte[] key) {
         Objects.requireNonNull(key, "key");
+        return read(table, () -> transactionGet(number, pending.writes(), pending.bytes(), table.number, key));
+    }
+
+    /** A read behind the writes that wait. Where it fails nobody knows whether these were taken, and twice would be merged twice. */
+    private byte[] read(Table table, Supplier<byte[]> read) {
         try {
-            byte[] value = transactionGet(number, pending.writes(), pending.bytes(), table.number, key);
+            byte[] found = read.get();
             pending.clear();
-            return value;
+            return found;
+        } catch (Throwable error) {
+            if (pending.size() > 0) {
+                close();
+            }
+            throw error;
         } finally {
             fence(table);
         }
@@ -50,18 +61,14 @@ public final class Transaction extends Native implements AutoCloseable {
 
     /** The values of keys, in their order; null for a key that is not there. One native call. */
     public List<byte[]> getMany(Table table, List<byte[]> keys) {
-        try {
-            byte[] asked = Items.of(keys);
-            Items found = new Items(transactionGetMany(number, pending.writes(), pending.bytes(), table.number, asked));
-            pending.clear();
-            List<byte[]> values = new ArrayList<>(keys.size());
-            while (found.hasNext()) {
-                values.add(found.next());
-            }
-            return values;
-        } finally {
-            fence(table);
+        byte[] asked = Items.of(keys);
+        Items found = new Items(
+                read(table, () -> transactionGetMany(number, pending.writes(), pending.bytes(), table.number, asked)));
+        List<byte[]> values = new ArrayList<>(keys.size());
+        while (found.hasNext()) {
+            values.add(found.next());
         }
+        return values;
     }
 
     /** All entries of a table, in its own order. */
@@ -71,14 +78,8 @@ public final class Transaction extends Native implements AutoCloseable {
 
     /** Entries from a key on, up to another one, which is not among them; null is no bound. */
     public Scan range(Table table, byte[] from, byte[] to, Direction direction) {
-        try {
-            byte[] block = transactionRange(
-                    number, pending.writes(), pending.bytes(), table.number, from, to, direction.ordinal());
-            pending.clear();
-            return new Scan(table, block);
-        } finally {
-            fence(table);
-        }
+        return new Scan(table, read(table, () -> transactionRange(
+                number, pending.writes(), pending.bytes(), table.number, from, to, direction.ordinal())));
     }
 
     /** Entries whose keys begin so. */

@@ -66,11 +66,12 @@ abstract class ForebayStore implements StateStore {
     @Override
     public final void init(StateStoreContext context, StateStore root) {
         this.context = context;
+        isAsked = false;
         Path path = context.stateDir().toPath().resolve(FOLDER).resolve(name);
         Map<String, Object> config = context.appConfigs();
         isConsistencyEnabled = InternalConfig.getBoolean(config, InternalConfig.IQ_CONSISTENCY_OFFSET_VECTOR_ENABLED, false);
         try {
-            database = StateDatabase.open(path, Settings.of(config));
+            database = StateDatabase.open(path, Settings.of(config), hasChangelog());
         } catch (ForebayException | IOException error) {
             throw new ProcessorStateException("Error opening store " + name + " at " + path, error);
         }
@@ -161,15 +162,18 @@ abstract class ForebayStore implements StateStore {
 
     /**
      * Whether offsets are of what another store had here. Kafka Streams before 4.3 wrote them to a file, which is brought to
-     * stores as they are opened first: this one has none of the data.
+     * stores before they are asked for theirs. Those of this one belong to its data, and others do not.
      */
     private boolean isOfAnotherStore(Map<TopicPartition, Long> changelogOffsets) {
-        boolean isFirst = !isAsked && !changelogOffsets.isEmpty() && database.committed() == null;
-        if (!isFirst || !Files.exists(context.stateDir().toPath().resolve(OFFSETS_BEFORE_4_3))) {
+        if (isAsked || changelogOffsets.isEmpty() || !Files.exists(context.stateDir().toPath().resolve(OFFSETS_BEFORE_4_3))) {
             return false;
         }
-        LOG.info("Store {} is new: it is restored whole, whatever offsets another store had", name);
+        LOG.info("Store {} is restored from its own offsets {}, and not from another store's", name, offsets);
         return true;
+    }
+
+    private boolean hasChangelog() {
+        return context instanceof InternalProcessorContext<?, ?> host && host.changelogFor(name) != null;
     }
 
     private void keep() {
@@ -286,7 +290,7 @@ abstract class ForebayStore implements StateStore {
         for (String table : database.tables()) {
             for (Format other : Format.values()) {
                 if (other != format && table.startsWith(other.text)) {
-                    if (!(context instanceof InternalProcessorContext<?, ?> host) || host.changelogFor(name) == null) {
+                    if (!hasChangelog()) {
                         throw new ProcessorStateException("Store " + name + " has values of the format " + other.text
                                 + ", is opened as " + format.text + ", and has no changelog to make them anew from. Open it as "
                                 + other.text + ", or remove its local state.");

@@ -15,6 +15,8 @@ import java.util.Deque;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * The database of a store. It has no log: the changelog is one. What is durable has the offset that belongs to it.
@@ -23,6 +25,7 @@ import java.util.Set;
  * anything later goes back to it when it is opened. So a crash costs what was written since, and no local state.
  */
 final class StateDatabase implements AutoCloseable {
+    private static final Logger LOG = LoggerFactory.getLogger(StateDatabase.class);
     private static final String SAVEPOINT = "commit-";
     /** Where the engine keeps the metadata of batches. */
     private static final String METADATA = "commit.metadata";
@@ -38,11 +41,11 @@ final class StateDatabase implements AutoCloseable {
     /** Under at-least-once what goes once that is durable which made it go: else a crash would leave neither. */
     private final Deque<String> expired = new ArrayDeque<>();
 
-    private StateDatabase(Database database, Settings settings) {
+    private StateDatabase(Database database, Settings settings, boolean isRestorable) {
         this.database = database;
         this.settings = settings;
         if (settings.isExactlyOnce()) {
-            goBack();
+            goBack(isRestorable);
         } else {
             // They would hold files for ever.
             database.savepoints().forEach(database::dropSavepoint);
@@ -50,14 +53,15 @@ final class StateDatabase implements AutoCloseable {
         committed = database.metadata();
     }
 
-    static StateDatabase open(Path path, Settings settings) throws IOException {
+    /** Opens it. Where it can be restored from a changelog, what may not have been committed goes. */
+    static StateDatabase open(Path path, Settings settings, boolean isRestorable) throws IOException {
         Files.createDirectories(path);
         // A changelog is replayed, or a record comes back for its key, soon after it was written.
         Options options = new Options().set("log", "false").set("system_cache", "true").pool(SharedPool.acquire(settings));
         Database database = null;
         try {
             database = Database.open(path, options);
-            return new StateDatabase(database, settings);
+            return new StateDatabase(database, settings, isRestorable);
         } catch (RuntimeException error) {
             try {
                 if (database != null) {
@@ -74,10 +78,16 @@ final class StateDatabase implements AutoCloseable {
 
     /**
      * To the last commit. A dropped table takes no sequence number, so whether anything came later is not asked. Savepoints
-     * before the last are left over from a crash.
+     * before the last are left over from a crash. Without one the last run was not under exactly-once, or has committed
+     * nothing: what the former has left stays where nobody could make it anew.
      */
-    private void goBack() {
+    private void goBack(boolean isRestorable) {
         List<String> savepoints = database.savepoints();
+        if (savepoints.isEmpty() && !isRestorable && database.metadata() != null) {
+            LOG.warn("A store without a changelog is opened under exactly-once: all it has is taken for committed");
+            makeDurable();
+            return;
+        }
         if (savepoints.isEmpty()) {
             database.tables().keySet().forEach(database::dropTable);
             return;

@@ -34,16 +34,27 @@ import org.apache.kafka.test.InternalMockProcessorContext;
 final class Host {
     static final TopicPartition CHANGELOG = new TopicPartition("changelog", 0);
 
+    static final String STORE = "store";
+
     private Host() {}
 
     static InternalMockProcessorContext<?, ?> context(Path dir, Map<String, ?> settings) {
+        return context(dir, settings, true);
+    }
+
+    /** Of a store that has a changelog, or has not. */
+    static InternalMockProcessorContext<?, ?> context(Path dir, Map<String, ?> settings, boolean hasChangelog) {
         Properties properties = new Properties();
         properties.put(StreamsConfig.APPLICATION_ID_CONFIG, "application");
         properties.put(StreamsConfig.BOOTSTRAP_SERVERS_CONFIG, "localhost:9092");
         properties.put(InternalConfig.IQ_CONSISTENCY_OFFSET_VECTOR_ENABLED, true);
         properties.put(Settings.MEMORY_BYTES, 16 << 20);
         properties.putAll(settings);
-        return new InternalMockProcessorContext<>(dir.toFile(), new StreamsConfig(properties));
+        var context = new InternalMockProcessorContext<>(dir.toFile(), new StreamsConfig(properties));
+        if (hasChangelog) {
+            context.addChangelogForStore(STORE, CHANGELOG.topic());
+        }
+        return context;
     }
 
     /** A store that was opened. */
@@ -53,7 +64,7 @@ final class Host {
     }
 
     static ForebayKeyValueStore keyValues(InternalMockProcessorContext<?, ?> context) {
-        return open(ForebayKeyValueStore.of("store", Format.PLAIN), context);
+        return open(ForebayKeyValueStore.of(STORE, Format.PLAIN), context);
     }
 
     static Bytes key(String text) {

@@ -189,6 +189,7 @@ class KeyValueStoreTest {
     void anotherFormatIsToldAndNotRead() {
         store.put(key("1"), bytes("a"));
         store.close();
+        context = Host.context(dir, Map.of(), false);
         ProcessorStateException told = assertThrows(ProcessorStateException.class,
                 () -> Host.open(ForebayKeyValueStore.of("store", Format.TIMESTAMPED), context));
         assertTrue(told.getMessage().contains("plain") && told.getMessage().contains("timestamped"), told.getMessage());

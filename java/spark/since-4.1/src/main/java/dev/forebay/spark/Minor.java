@@ -128,7 +128,7 @@ final class Minor {
     static final StateStoreInstanceMetric SNAPSHOT_UPLOADED =
             new StateStoreSnapshotLastUploadInstanceMetric(Option.empty(), "default");
 
-    /** Spark's own memory manager leaves as much room as the pool holds. */
+    /** Spark takes what the pool holds off its memory outside the heap, where it asks for that from time to time. */
     static void tellMemory(LongSupplier used) {
         UnifiedMemoryManager.registerUnmanagedMemoryConsumer(new UnmanagedMemoryConsumer() {
             private final UnmanagedMemoryConsumerId id = new UnmanagedMemoryConsumerId("Forebay", UUID.randomUUID().toString());

@@ -133,6 +133,16 @@ def run(name: str, minor: str, suite: str, work: Path) -> dict[str, bool]:
     return found
 
 
+def bench(name: str, folder: str, *options: str) -> list[str]:
+    """The command that runs a program of Spark 4.1's tests, with a folder for what is temporary."""
+    work = JAVA.parent / "target" / "spark-suites" / "4.1"
+    work.mkdir(parents=True, exist_ok=True)
+    module = JAVA / "spark" / "spark-4.1" / "target"
+    paths = [module / "test-classes", module / "classes", JAVA / "core" / "target" / "classes"]
+    paths = ":".join([*map(str, paths), class_path("4.1", work)])
+    return ["java", *options, *opens(), f"-Djava.io.tmpdir={folder}", "-cp", paths, f"dev.forebay.spark.{name}"]
+
+
 def parsed(text: str) -> dict[str, bool]:
     """The tests that ScalaTest tells of."""
     passed = {}

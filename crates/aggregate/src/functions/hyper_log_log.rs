@@ -51,10 +51,11 @@ impl ApproxDistinct {
     /// 3. Among registers, one that is as high changes nothing; another is raised, with the sums over all.
     /// 4. Where a state gets another form the two are merged.
     pub fn add(&self, value: &[u8], state: &mut Vec<u8>) -> bool {
-        if let Some(is_changed) = self.add_within(value, state) {
+        let coupon = coupon_of(value);
+        if let Some(is_changed) = self.add_coupon_within(coupon, state) {
             return is_changed;
         }
-        if state.get(7).is_some_and(|mode| mode & 3 == 1) && add_coupon(state, coupon_of(value)) {
+        if state.get(7).is_some_and(|mode| mode & 3 == 1) && add_coupon(state, coupon) {
             return true;
         }
         let mut one = Vec::new();
@@ -75,9 +76,11 @@ impl ApproxDistinct {
 
     /// The same where the state's length stays; else `None`, and nothing is changed.
     pub fn add_within(&self, value: &[u8], state: &mut [u8]) -> Option<bool> {
-        let form = state.get(7)? & 3;
-        let coupon = coupon_of(value);
-        match form {
+        self.add_coupon_within(coupon_of(value), state)
+    }
+
+    fn add_coupon_within(&self, coupon: u32, state: &mut [u8]) -> Option<bool> {
+        match state.get(7)? & 3 {
             0 => has_coupon(&state[HLL_LIST_AT..], coupon).then_some(false),
             1 => place_of(state, coupon).is_ok().then_some(false),
             _ => Some(raise_register(state, coupon, self.lg_k)),

@@ -1,17 +1,17 @@
 package dev.forebay.spark;
 
 import dev.forebay.Checkpoint.CheckpointFile;
-import java.util.HashMap;
 import java.util.Map;
 import java.util.Optional;
-import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.Function;
+import java.util.stream.Collectors;
 
 /**
  * A life of the local database: from the snapshot that it was made of, on. In one life a file's name is never used
  * again, so the content that a name had is known for good. The next life begins with the same numbers for names.
  */
 final class Incarnation {
-    private final Map<String, Manifest.Shared> contents = new ConcurrentHashMap<>();
+    private volatile Map<String, Manifest.Shared> contents = Map.of();
     private volatile Optional<Naming.Version> base = Optional.empty();
 
     /** The newest snapshot that is where others see it: what is uploaded next shares files with it. */
@@ -21,17 +21,15 @@ final class Incarnation {
 
     /** Its snapshot is where it belongs, and these are its files. */
     void rebase(Naming.Version version, Manifest manifest) {
-        Map<String, Manifest.Shared> files = new HashMap<>();
-        manifest.shared().forEach(file -> files.put(file.name(), file));
-        contents.putAll(files);
         // What only older snapshots have is not needed to share, and there is more of it with each.
-        contents.keySet().retainAll(files.keySet());
+        contents = manifest.shared().stream()
+                .collect(Collectors.toMap(Manifest.Shared::name, Function.identity(), (one, other) -> other));
         base = Optional.of(version);
     }
 
     /** Its snapshots are gone: all files are uploaded anew. */
     void forget() {
-        contents.clear();
+        contents = Map.of();
         base = Optional.empty();
     }
 

@@ -14,7 +14,6 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
@@ -49,9 +48,8 @@ final class GroupBench {
             boolean isDistinct = query.equals("distinct");
             Dataset<Row> answers;
             if (who.equals("forebay")) {
-                Map<String, String> aggs = new LinkedHashMap<>(Map.of("count", "count", "sum", "isum:v", "max", "max:v"));
-                Map<String, String> distinct = Map.of("distinct", "approx_distinct:many");
-                answers = isDistinct ? GroupBy.groupBy(rows, List.of("few"), distinct) : GroupBy.groupBy(rows, List.of(query), aggs, System.getProperty("m", "512M"), 0);
+                answers = isDistinct ? GroupBy.groupBy(rows, List.of("few"), Map.of("distinct", "approx_distinct:many"))
+                        : GroupBy.groupBy(rows, List.of(query), Map.of("count", "count", "sum", "isum:v", "max", "max:v"));
             } else {
                 answers = isDistinct ? rows.groupBy("few").agg(approx_count_distinct("many"))
                         : rows.groupBy(query).agg(count(lit(1)), sum("v"), max("v"));

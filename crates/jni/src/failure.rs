@@ -72,7 +72,8 @@ fn own(class: &str) -> String {
 
 fn class_of(error: &Error) -> &'static str {
     match error {
-        error if error.is_not_found() => "NotFound",
+        // Not a file that has gone: a table was dropped, or is not there.
+        Error::NotFound(_) => "NotFound",
         // It was closed amid the call, which had got past the numbers.
         error if error.is_closed() => "Closed",
         error if error.is_no_space() => "NoSpace",

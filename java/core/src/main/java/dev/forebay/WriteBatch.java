@@ -50,8 +50,16 @@ public final class WriteBatch {
 
     /** Sets a key. Both buffers are read from their positions to their limits, and stay as they are. */
     public void put(Table table, ByteBuffer key, ByteBuffer value) {
+        int before = length;
         int place = begin(PUT, table, 2 * Integer.BYTES + (long) key.remaining() + value.remaining());
-        append(append(place, key), value);
+        try {
+            append(append(place, key), value);
+        } catch (RuntimeException | Error error) {
+            // A buffer of memory that is no more there; the next write names its table again.
+            length = before;
+            this.table = null;
+            throw error;
+        }
         count += 1;
     }
 

@@ -117,11 +117,13 @@ class ForebayKeyValueStore extends ForebayStore implements KeyValueStore<Bytes, 
     @Override
     public void putAll(List<KeyValue<Bytes, byte[]>> entries) {
         checkOpen();
-        WriteBatch batch = new WriteBatch();
-        for (KeyValue<Bytes, byte[]> entry : entries) {
-            add(batch, Objects.requireNonNull(entry.key, "key cannot be null").get(), entry.value);
-        }
-        write(() -> database.write(batch), 0);
+        write(() -> {
+            WriteBatch batch = new WriteBatch();
+            for (KeyValue<Bytes, byte[]> entry : entries) {
+                add(batch, Objects.requireNonNull(entry.key, "key cannot be null").get(), entry.value);
+            }
+            database.write(batch);
+        }, 0);
     }
 
     @Override

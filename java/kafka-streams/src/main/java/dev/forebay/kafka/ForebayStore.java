@@ -81,9 +81,16 @@ abstract class ForebayStore implements StateStore {
             offsets = committed.offsets();
             position = committed.position();
             open(committed.streamTime());
-        } catch (RuntimeException error) {
-            database.close();
-            throw error instanceof ForebayException failure ? told("opening", failure) : error;
+        } catch (RuntimeException | Error error) {
+            try {
+                database.close();
+            } catch (RuntimeException second) {
+                error.addSuppressed(second);
+            }
+            if (error instanceof ForebayException failure) {
+                throw told("opening", failure);
+            }
+            throw error;
         }
         isOpen = true;
         StoreMetrics.add(context, metricsScope(), name, database);

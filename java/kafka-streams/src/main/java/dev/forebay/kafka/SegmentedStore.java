@@ -53,7 +53,7 @@ abstract class SegmentedStore extends ForebayStore {
         if (context.metrics() instanceof StreamsMetricsImpl metrics) {
             expired = TaskMetrics.droppedRecordsSensor(Thread.currentThread().getName(), context.taskId().toString(), metrics);
         }
-        segments = new Segments(database, format, keys, interval, emits == StrategyType.ON_WINDOW_CLOSE);
+        segments = new Segments(database, format, keys, interval, emits == StrategyType.ON_WINDOW_CLOSE, streamTime - retention);
         dropExpired();
     }
 

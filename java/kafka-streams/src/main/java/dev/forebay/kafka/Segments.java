@@ -4,22 +4,28 @@ import dev.forebay.Direction;
 import dev.forebay.Scan;
 import dev.forebay.Table;
 import dev.forebay.WriteBatch;
+import java.util.ArrayList;
 import java.util.Collection;
 import java.util.List;
 import java.util.Map;
 import java.util.NavigableMap;
 import java.util.Set;
 import java.util.concurrent.ConcurrentSkipListMap;
+import java.util.regex.Pattern;
 import org.apache.kafka.streams.errors.ProcessorStateException;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
- * The tables of a store whose entries expire: each has those of a time. Its name tells which, so those of a store that was
- * opened with another retention before stay, and what is made beside them takes the time that they leave.
+ * The tables of a store whose entries expire: each has those of an interval, which its name tells. A table of another
+ * interval was made under another retention: its entries are divided among those of this one when it is opened. The host
+ * merges what it caches with a store's entries, and takes both to be in the order of intervals, and of keys within them.
  *
  * <p>Where entries of a time are asked for, of all keys, a second table has the keys in that order, without values. It has a
  * mark once it has all keys; one without is made anew.
  */
 final class Segments {
+    private static final Logger LOG = LoggerFactory.getLogger(Segments.class);
     private static final String UNTIL = "..";
     private static final String BY_TIME = "time-";
     private static final byte[] NONE = {};
@@ -53,30 +59,88 @@ final class Segments {
     private final long interval;
     private final boolean isByTime;
     private final NavigableMap<Long, Segment> byFirst = new ConcurrentSkipListMap<>();
-    /** The end of the last one that has expired, whose table may still be there: no other one has its time. */
-    private long expiredUntil = Long.MIN_VALUE;
 
-    /** Opens those that are there. */
-    Segments(StateDatabase database, Format format, Keys keys, long interval, boolean isByTime) {
+    /** Opens those that are there. What is before the oldest time has expired. */
+    Segments(StateDatabase database, Format format, Keys keys, long interval, boolean isByTime, long oldest) {
         this.database = database;
         this.prefix = format.text + "-";
         this.keys = keys;
         this.interval = interval;
         this.isByTime = isByTime;
         Set<String> tables = Set.copyOf(database.tables());
+        List<Segment> others = new ArrayList<>();
         for (String table : tables) {
             if (table.startsWith(BY_TIME) && !(isByTime && tables.contains(table.substring(BY_TIME.length())))) {
                 database.dropDerived(table); // Nobody would keep it up to date, or a crash has left it alone.
             } else if (table.startsWith(prefix)) {
-                String[] times = table.substring(prefix.length()).split("\\Q" + UNTIL + "\\E");
-                if (times.length != 2) {
-                    throw new ProcessorStateException("table `" + table
-                            + "` was made by another version: remove the store's folder, and it is restored");
+                Segment there = named(table);
+                if (there.equals(ofTime(there.first()))) {
+                    byFirst.put(there.first(), opened(there, tables));
+                } else {
+                    others.add(there);
                 }
-                long first = Long.parseLong(times[0]);
-                byFirst.put(first, new Segment(
-                        first, Long.parseLong(times[1]), database.table(table), isByTime ? byTime(table, tables) : null));
             }
+        }
+        others.forEach(other -> divide(other, oldest, tables));
+        if (!others.isEmpty() && database.isExactlyOnce()) {
+            database.makeDurable(); // Who comes back to the last commit would divide all of it again.
+        }
+    }
+
+    /** What a table's name says. */
+    private Segment named(String table) {
+        String[] times = table.substring(prefix.length()).split(Pattern.quote(UNTIL));
+        if (times.length != 2) {
+            throw new ProcessorStateException(
+                    "table `" + table + "` was made by another version: remove the store's folder, and it is restored");
+        }
+        return new Segment(Long.parseLong(times[0]), Long.parseLong(times[1]), null, null);
+    }
+
+    /** That of the interval of a time, whose table is not opened. */
+    private Segment ofTime(long time) {
+        long first = Math.floorDiv(time, interval) * interval;
+        long last = first + interval - 1;
+        // Beyond a long's ends they would begin behind the time, or end before it.
+        return new Segment(first > time ? Long.MIN_VALUE : first, last < time ? Long.MAX_VALUE : last, null, null);
+    }
+
+    private String name(Segment segment) {
+        return prefix + segment.first() + UNTIL + segment.last();
+    }
+
+    private Segment opened(Segment there, Set<String> tables) {
+        String table = name(there);
+        return new Segment(there.first(), there.last(), database.table(table), isByTime ? byTime(table, tables) : null);
+    }
+
+    /** Moves what has not expired to where it belongs. Each entry is in one table at every moment, also after a crash. */
+    private void divide(Segment other, long oldest, Set<String> tables) {
+        String name = name(other);
+        LOG.info("Table `{}` is of another retention, and is divided", name);
+        if (isByTime && tables.contains(BY_TIME + name)) {
+            database.dropDerived(BY_TIME + name);
+        }
+        Table table = database.table(name);
+        WriteBatch batch = new WriteBatch();
+        try (Scan scan = table.scan()) {
+            while (scan.advance()) {
+                byte[] binary = scan.key();
+                Segment segment = at(keys.time(binary), oldest);
+                if (segment != null) {
+                    segment.add(batch, keys, binary, scan.value());
+                    batch.delete(table, binary);
+                }
+                writeIfLong(batch);
+            }
+        }
+        database.write(batch);
+        database.dropTable(name);
+    }
+
+    private void writeIfLong(WriteBatch batch) {
+        if (batch.size() >= BATCH_RECORDS) {
+            database.write(batch);
         }
     }
 
@@ -95,9 +159,7 @@ final class Segments {
         try (Scan scan = database.table(table).scan()) {
             while (scan.advance()) {
                 batch.put(made, keys.byTime(scan.key()), NONE);
-                if (batch.size() == BATCH_RECORDS) {
-                    database.write(batch);
-                }
+                writeIfLong(batch);
             }
         }
         batch.put(made, MARK, NONE);
@@ -113,33 +175,17 @@ final class Segments {
 
     /** The one that has a time, made if need be; null if all of it is before the oldest time. */
     Segment at(long time, long oldest) {
-        Segment there = at(time);
-        if (there != null) {
-            return there.last() < oldest ? null : there;
-        }
-        if (time <= expiredUntil) {
+        Segment asked = ofTime(time);
+        if (asked.last() < oldest) {
             return null;
         }
-        long first = Math.floorDiv(time, interval) * interval;
-        long last = first + interval - 1;
-        Map.Entry<Long, Segment> before = byFirst.lowerEntry(time);
-        long until = before == null ? expiredUntil : Math.max(expiredUntil, before.getValue().last());
-        Map.Entry<Long, Segment> behind = byFirst.higherEntry(time);
-        // Beyond a long's ends they would begin behind the time, or end before it.
-        first = Math.max(first > time ? Long.MIN_VALUE : first, until == Long.MIN_VALUE ? until : until + 1);
-        last = Math.min(last < time ? Long.MAX_VALUE : last, behind == null ? Long.MAX_VALUE : behind.getKey() - 1);
-        return last < oldest ? null : make(first, last);
+        Segment there = byFirst.get(asked.first());
+        return there != null ? there : make(asked);
     }
 
-    private Segment make(long first, long last) {
-        String table = prefix + first + UNTIL + last;
-        Segment made = new Segment(first, last, database.table(table), isByTime ? database.table(BY_TIME + table) : null);
-        if (isByTime) {
-            WriteBatch batch = new WriteBatch();
-            batch.put(made.byTime(), MARK, NONE);
-            database.write(batch);
-        }
-        byFirst.put(first, made);
+    private Segment make(Segment asked) {
+        Segment made = opened(asked, Set.of());
+        byFirst.put(made.first(), made);
         return made;
     }
 
@@ -164,7 +210,6 @@ final class Segments {
         for (var first = byFirst.firstEntry(); first != null && first.getValue().last() < oldest; first = byFirst.firstEntry()) {
             // First out of sight, then away.
             Segment expired = byFirst.remove(first.getKey());
-            expiredUntil = Math.max(expiredUntil, expired.last());
             if (expired.byTime() != null) {
                 database.dropTable(expired.byTime().name());
             }

@@ -4,13 +4,18 @@ import static org.apache.kafka.streams.StreamsConfig.EXACTLY_ONCE_V2;
 import static org.apache.kafka.streams.StreamsConfig.PROCESSING_GUARANTEE_CONFIG;
 
 import java.util.Map;
+import java.util.Set;
 import org.apache.kafka.common.config.ConfigException;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * What the configuration of Kafka Streams says to the stores. {@code memoryBytes} and {@code threads} are those of all
  * stores of the process; the rest is of the application's.
  */
 record Settings(long memoryBytes, int threads, long commitRecords, String layout, boolean isExactlyOnce) {
+    private static final Logger LOG = LoggerFactory.getLogger(Settings.class);
+    private static final String PREFIX = "forebay.";
     static final String MEMORY_BYTES = "forebay.memory.bytes";
     static final String THREADS = "forebay.threads";
     static final String COMMIT_RECORDS = "forebay.commit.records";
@@ -24,7 +29,14 @@ record Settings(long memoryBytes, int threads, long commitRecords, String layout
     private static final long COMMIT_RECORDS_USUAL = 10_000;
     private static final String LAYOUT_USUAL = "wb-tree:ordered";
 
+    private static final Set<String> NAMES = Set.of(MEMORY_BYTES, THREADS, COMMIT_RECORDS, LAYOUT);
+
     static Settings of(Map<String, ?> config) {
+        for (String name : config.keySet()) {
+            if (name.startsWith(PREFIX) && !NAMES.contains(name)) {
+                LOG.warn("There is no setting `{}`; those that there are: {}", name, NAMES.stream().sorted().toList());
+            }
+        }
         int threads = Math.min(THREADS_USUAL_MAX, Runtime.getRuntime().availableProcessors());
         Object layout = config.get(LAYOUT);
         return new Settings(

@@ -62,7 +62,7 @@ final class StateDatabase implements AutoCloseable {
         try {
             database = Database.open(path, options);
             return new StateDatabase(database, settings, isRestorable);
-        } catch (RuntimeException error) {
+        } catch (RuntimeException | Error error) {
             try {
                 if (database != null) {
                     database.close();

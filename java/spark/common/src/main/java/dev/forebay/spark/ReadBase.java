@@ -109,6 +109,12 @@ abstract class ReadBase {
         }
     }
 
+    final void reading() {
+        if (state != State.COMMITTED || !provider.stamps().isLast(stamp) || database() == null) {
+            updating("update");
+        }
+    }
+
     static RuntimeException outOfOrder(String text) {
         return Raise.it(Minor.outOfOrder(text));
     }
@@ -134,7 +140,7 @@ abstract class ReadBase {
     }
 
     public synchronized UnsafeRow get(UnsafeRow key, String name) {
-        updating("update");
+        reading();
         verify(key != null, "Key cannot be null");
         Place place = place("get", name);
         long begin = System.nanoTime();
@@ -147,16 +153,15 @@ abstract class ReadBase {
     }
 
     /** The first row that is read is looked at: whether it is of the schema that the query has. */
-    private boolean validate(UnsafeRow key, UnsafeRow value) {
+    private void validate(UnsafeRow key, UnsafeRow value) {
         if (!isValidated && value != null && !provider.hasFamilies()) {
             Minor.validate(key, provider.keySchema(), value, provider.valueSchema(), provider.id(), provider.conf());
             isValidated = true;
         }
-        return true;
     }
 
     public synchronized Iterator<UnsafeRow> valuesIterator(UnsafeRow key, String name) {
-        updating("update");
+        reading();
         verify(key != null, "Key cannot be null");
         Place place = place("valuesIterator", name);
         verify(place.coder().values().supportsMultipleValuesPerKey(),
@@ -168,7 +173,7 @@ abstract class ReadBase {
 
     /** The rows of keys, in their order. */
     public synchronized Iterator<UnsafeRow> multiGet(UnsafeRow[] keys, String name) {
-        updating("update");
+        reading();
         Place place = place("multiGet", name);
         List<byte[]> encoded = new ArrayList<>();
         for (UnsafeRow key : keys) {
@@ -186,7 +191,7 @@ abstract class ReadBase {
     }
 
     public synchronized boolean keyExists(UnsafeRow key, String name) {
-        updating("update");
+        reading();
         verify(key != null, "Key cannot be null");
         Place place = place("keyExists", name);
         gets += 1;
@@ -194,14 +199,14 @@ abstract class ReadBase {
     }
 
     public synchronized StateStoreIterator<UnsafeRowPair> iterator(String name) {
-        updating("update");
+        reading();
         Place place = place("iterator", name);
         return Rows.of(database(), database().scan(place.family()), place.coder(), Rows.Lists.FIRST,
                 pair -> validate(pair.key(), pair.value()));
     }
 
     public synchronized StateStoreIterator<UnsafeRowPair> iteratorWithMultiValues(String name) {
-        updating("update");
+        reading();
         Place place = place("iteratorWithMultiValues", name);
         return rows(place, database().scan(place.family()), Rows.Lists.EACH);
     }
@@ -216,7 +221,7 @@ abstract class ReadBase {
 
     private synchronized StateStoreIterator<UnsafeRowPair> prefixScan(
             UnsafeRow prefix, String name, String operation, Rows.Lists lists) {
-        updating("update");
+        reading();
         Place place = place(operation, name);
         require(place.coder().keys().supportPrefixKeyScan(), "Prefix scan requires setting prefix key!");
         byte[] encoded = place.coder().keys().encodePrefixKey(prefix);
@@ -235,7 +240,7 @@ abstract class ReadBase {
 
     private synchronized StateStoreIterator<UnsafeRowPair> rangeScan(
             Option<UnsafeRow> from, Option<UnsafeRow> to, String name, String operation, Rows.Lists lists) {
-        updating("update");
+        reading();
         Place place = place(operation, name);
         require(Encoders.mayScanRanges(place.coder().keys()), "Range scan requires an encoder that supports range scanning!");
         return rows(place, range(place, from, to), lists);
@@ -254,7 +259,7 @@ abstract class ReadBase {
             verify(place.coder().values().supportsMultipleValuesPerKey(),
                     "Multi-value iterator operation requires an encoder which supports multiple values for a single key");
         }
-        return Rows.of(database(), scan, place.coder(), lists, pair -> true);
+        return Rows.of(database(), scan, place.coder(), lists, pair -> {});
     }
 
     public scala.collection.immutable.Set<String> allColumnFamilyNames() {

@@ -1,7 +1,7 @@
 package dev.forebay.spark;
 
 import dev.forebay.Scan;
-import java.util.function.Predicate;
+import java.util.function.Consumer;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.execution.streaming.state.StateStoreIterator;
 import org.apache.spark.sql.execution.streaming.state.UnsafeRowPair;
@@ -23,24 +23,24 @@ final class Rows extends AbstractIterator<UnsafeRowPair> {
     private final Scan scan;
     private final Coder coder;
     private final Lists lists;
-    private final Predicate<UnsafeRowPair> isFine;
+    private final Consumer<UnsafeRowPair> check;
     private final UnsafeRowPair pair = new UnsafeRowPair(null, null);
     private boolean isReady;
     private boolean isClosed;
     private UnsafeRow key;
     private Iterator<UnsafeRow> values;
 
-    private Rows(StateDatabase database, Scan scan, Coder coder, Lists lists, Predicate<UnsafeRowPair> check) {
+    private Rows(StateDatabase database, Scan scan, Coder coder, Lists lists, Consumer<UnsafeRowPair> check) {
         this.database = database;
         this.scan = scan;
         this.coder = coder;
         this.lists = lists;
-        this.isFine = check;
+        this.check = check;
     }
 
     /** As what Spark wants; closing it again does nothing. */
     static StateStoreIterator<UnsafeRowPair> of(
-            StateDatabase database, Scan scan, Coder coder, Lists lists, Predicate<UnsafeRowPair> check) {
+            StateDatabase database, Scan scan, Coder coder, Lists lists, Consumer<UnsafeRowPair> check) {
         Rows rows = new Rows(database, scan, coder, lists, check);
         return new StateStoreIterator<>(rows, () -> {
             rows.close();
@@ -67,24 +67,17 @@ final class Rows extends AbstractIterator<UnsafeRowPair> {
     }
 
     private boolean advance() {
-        if (values != null && values.hasNext()) {
-            pair.withRows(key, values.next());
-            return true;
+        if (lists == Lists.FIRST) {
+            return scan.advance();
         }
-        while (scan.advance()) {
-            key = coder.keys().decodeKey(scan.key());
-            byte[] value = scan.value();
-            if (lists == Lists.FIRST) {
-                pair.withRows(key, coder.values().decodeValue(value));
-                return isFine.test(pair);
+        while (values == null || !values.hasNext()) {
+            if (!scan.advance()) {
+                return false;
             }
-            values = coder.values().decodeValues(value);
-            if (values.hasNext()) {
-                pair.withRows(key, values.next());
-                return true;
-            }
+            values = coder.values().decodeValues(scan.value());
+            key = null;
         }
-        return false;
+        return true;
     }
 
     @Override
@@ -93,6 +86,12 @@ final class Rows extends AbstractIterator<UnsafeRowPair> {
             throw new java.util.NoSuchElementException("no more rows");
         }
         isReady = false;
+        // Not before: decoders may use a row again, and Spark still has the last one while it asks whether there is more.
+        if (lists == Lists.FIRST || key == null) {
+            key = coder.keys().decodeKey(scan.key());
+        }
+        pair.withRows(key, lists == Lists.FIRST ? coder.values().decodeValue(scan.value()) : values.next());
+        check.accept(pair);
         return pair;
     }
 }

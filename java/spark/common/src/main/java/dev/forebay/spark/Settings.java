@@ -1,8 +1,11 @@
 package dev.forebay.spark;
 
 import java.util.HashMap;
+import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Set;
+import java.util.stream.Collectors;
 import org.apache.spark.network.util.JavaUtils;
 import org.apache.spark.sql.execution.streaming.state.StateStoreConf;
 import org.slf4j.Logger;
@@ -18,11 +21,15 @@ record Settings(
         long graceMilliseconds,
         String layout,
         String orderedLayout,
-        String codec) {
+        String codec,
+        double readCompactionRatio) {
     private static final Logger LOG = LoggerFactory.getLogger(Settings.class);
     static final String PREFIX = "spark.sql.streaming.stateStore.forebay.";
 
     private static final long MEMORY_BYTES_MIN = 16L << 20;
+    private static final List<String> NAMES = List.of(
+            "codec", "fileGraceMs", "layout", "lockAcquireTimeoutMs", "memory", "orderedLayout", "readCompactionRatio",
+            "threads", "trackTotalNumberOfRows");
 
     static Settings of(StateStoreConf conf) {
         Map<String, String> texts = new HashMap<>();
@@ -32,6 +39,7 @@ record Settings(
         if (Boolean.parseBoolean(texts.get("spark.sql.streaming.statestore.rowchecksum.enabled"))) {
             LOG.warn("The state store of Forebay does not add checksums to rows: its files have some of their own");
         }
+        tellUnknown(texts.keySet());
         long memoryBytes = bytes(texts, "memory", "512m");
         if (memoryBytes < MEMORY_BYTES_MIN) {
             throw wrong("memory", memoryBytes + " bytes", "give the stores of an executor 16m or more");
@@ -44,7 +52,15 @@ record Settings(
                 number(texts, "fileGraceMs", 600_000, 0, Long.MAX_VALUE),
                 text(texts, "layout", "wb-tree"),
                 text(texts, "orderedLayout", "wb-tree:ordered"),
-                codec(texts));
+                codec(texts),
+                ratio(texts, "readCompactionRatio", "8"));
+    }
+
+    private static void tellUnknown(Set<String> texts) {
+        Set<String> known = NAMES.stream().map(name -> (PREFIX + name).toLowerCase(Locale.ROOT)).collect(Collectors.toSet());
+        texts.stream()
+                .filter(name -> name.startsWith(PREFIX.toLowerCase(Locale.ROOT)) && !known.contains(name))
+                .forEach(name -> LOG.warn("There is no setting {}; behind {} come {}", name, PREFIX, NAMES));
     }
 
     private static String codec(Map<String, String> texts) {
@@ -79,6 +95,19 @@ record Settings(
             // Told below.
         }
         throw wrong(name, text, "write a whole number from " + least + " to " + most);
+    }
+
+    private static double ratio(Map<String, String> texts, String name, String usual) {
+        String text = text(texts, name, usual);
+        try {
+            double ratio = Double.parseDouble(text);
+            if (ratio >= 0 && ratio < Double.POSITIVE_INFINITY) {
+                return ratio;
+            }
+        } catch (NumberFormatException error) {
+            // Told below.
+        }
+        throw wrong(name, text, "write 0 or a number above it");
     }
 
     private static boolean truth(Map<String, String> texts, String name, boolean usual) {

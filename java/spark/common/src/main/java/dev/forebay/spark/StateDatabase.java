@@ -47,7 +47,8 @@ final class StateDatabase implements AutoCloseable {
     StateDatabase(Path directory, Settings settings, Pool pool) {
         this.settings = settings;
         this.counts = new KeyCounts(settings.countsKeys());
-        Options options = new Options().set("log", "false").pool(pool);
+        Options options = new Options()
+                .set("log", "false").set("read_compaction_ratio", Double.toString(settings.readCompactionRatio())).pool(pool);
         this.database = Database.open(directory, options);
     }
 

@@ -145,7 +145,13 @@ class ProviderTest {
         refused(committed::commit);
         committed.abort();
         assertTrue(committed.hasCommitted());
+        if (Minor.REENTRY == Stamps.Reentry.SAME_THREAD) {
+            assertEquals(row(1), committed.get(row(1), "default"), "as before Spark 4.1");
+        } else {
+            refused(() -> committed.get(row(1), "default"));
+        }
         ForebayStateStore given = write(provider, 1);
+        refused(() -> committed.get(row(1), "default"));
         given.put(row(3), row(3), "default");
         given.abort();
         assertNull(provider.state().database(), "it is closed, and waits for nobody");
@@ -155,6 +161,20 @@ class ProviderTest {
         assertNull(after.get(row(3), "default"));
         assertEquals(row(1), after.get(row(1), "default"));
         after.abort();
+    }
+
+    @Test
+    void whoHasTheStoreMayCloseItBeforeSpark41() {
+        ForebayStateStoreProvider provider = provider();
+        ForebayStateStore store = write(provider, 0);
+        if (Minor.REENTRY == Stamps.Reentry.SAME_THREAD) {
+            provider.close();
+            refused(() -> store.put(row(1), row(1), "default"));
+            assertThrows(Throwable.class, () -> write(provider, 0));
+        } else {
+            assertTrue(condition(assertThrows(Throwable.class, provider::close)).contains("UNRELEASED_THREAD_ERROR"));
+            store.abort();
+        }
     }
 
     @Test
@@ -169,6 +189,30 @@ class ProviderTest {
         refused(() -> old.get(row(1), "default"));
         now.put(row(2), row(2), "default");
         assertEquals(1, now.commit());
+    }
+
+    /** Spark's joins write under the last key after they have asked whether there is another one. */
+    @Test
+    void aRowStaysAsItIsWhileItIsAskedWhetherThereAreMore() {
+        ForebayStateStoreProvider provider = provider();
+        ForebayStateStore store = write(provider, 0);
+        for (long key = 0; key < 100; key++) {
+            store.put(row(key), row(key + 1000), "default");
+        }
+        StateStoreIterator<UnsafeRowPair> rows = store.iterator("default");
+        int count = 0;
+        while (rows.hasNext()) {
+            UnsafeRowPair pair = rows.next();
+            UnsafeRow key = pair.key();
+            UnsafeRow value = pair.value();
+            long number = key.getLong(0);
+            rows.hasNext();
+            assertEquals(number, key.getLong(0));
+            assertEquals(number + 1000, value.getLong(0));
+            count += 1;
+        }
+        assertEquals(100, count);
+        store.abort();
     }
 
     @Test

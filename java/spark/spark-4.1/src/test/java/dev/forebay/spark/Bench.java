@@ -102,6 +102,9 @@ final class Bench {
         conf.setConfString(STATE + "rocksdb.boundedMemoryUsage", "true");
         conf.setConfString(STATE + "rocksdb.maxMemoryUsageMB", Long.toString(memoryMib));
         conf.setConfString(STATE + "forebay.memory", memoryMib + "m");
+        // Any other setting of the state store: -Dspark.sql.streaming.stateStore.forebay.layout=tiering
+        System.getProperties().stringPropertyNames().stream().filter(property -> property.startsWith(STATE))
+                .forEach(property -> conf.setConfString(property, System.getProperty(property)));
         return StateStoreConf.apply(conf);
     }
 

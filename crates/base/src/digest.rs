@@ -65,6 +65,11 @@ impl Digest {
         self.samples.capacity() * size_of::<(u64, u64)>()
     }
 
+    /// Whether it is that of no list. One of few records would have all of them for samples.
+    fn is_unknown(&self) -> bool {
+        self.threshold == u64::MAX && self.samples.is_empty()
+    }
+
     fn between(&self, low: u64, high: u64) -> &[(u64, u64)] {
         debug_assert!(low <= high, "bounds in order: {low} and {high}");
         let start = self.samples.partition_point(|sample| sample.0 < low);
@@ -98,25 +103,53 @@ impl Digest {
     }
 }
 
-/// How many records there are for each distinct key in the part of these lists between two prefixes, both
-/// included: 1.0 means that no key repeats. Each list must hold a key once.
-pub fn repeats(digests: &[&Digest], low: u64, high: u64) -> f64 {
-    repeats_of(digests.iter().map(|digest| (*digest, low, high)))
+/// What lies of a list between two prefixes.
+#[derive(Clone, Copy, Debug)]
+pub struct Part<'a> {
+    /// The list's.
+    pub digest: &'a Digest,
+    /// The first prefix.
+    pub low: u64,
+    /// The last one.
+    pub high: u64,
+    /// How many records lie there; 0 where that is not known.
+    pub records: u64,
 }
 
-/// As [`repeats`], for parts of lists that need not lie between the same prefixes. Parts of one list must not overlap.
-pub fn repeats_of<'a>(parts: impl Iterator<Item = (&'a Digest, u64, u64)> + Clone) -> f64 {
-    let threshold = parts.clone().map(|(digest, ..)| digest.threshold).min().unwrap_or(u64::MAX);
+/// How many records there are for each distinct key in these parts of lists: 1.0 means that no key repeats. Each list
+/// must hold a key once, and parts of one list must not overlap.
+pub fn repeats<'a>(parts: impl Iterator<Item = Part<'a>> + Clone) -> f64 {
+    let threshold = parts.clone().map(|part| part.digest.threshold).min().unwrap_or(u64::MAX);
     let mut seconds: Vec<u64> = parts
-        .flat_map(|(digest, low, high)| digest.between(low, high))
+        .clone()
+        .flat_map(|part| part.digest.between(part.low, part.high))
         .map(|sample| sample.1)
         .filter(|&second| second <= threshold)
         .collect();
-    let records = seconds.len();
+    let samples = seconds.len() as f64;
     seconds.sort_unstable();
     seconds.dedup();
-    debug_assert!(seconds.len() <= records, "no key is counted that no record has");
-    if records == 0 { 1.0 } else { records as f64 / seconds.len() as f64 }
+    let keys = seconds.len() as f64;
+    debug_assert!(keys <= samples, "no key is counted that no record has");
+    let sampled = if samples == 0.0 { 1.0 } else { samples / keys };
+    // The digest of a list that cannot be read says nothing, so its records are not to be explained.
+    let known = parts.filter(|part| !part.digest.is_unknown()).map(|part| part.records);
+    let (all, largest) =
+        known.fold((0u64, 0), |(all, largest), records| (all.saturating_add(records), records.max(largest)));
+    if all == 0 {
+        return sampled;
+    }
+    let expected = all as f64 * (threshold as f64 / u64::MAX as f64);
+    let repeats = sampled.max(expected / keys_at_most(keys));
+    // The largest list has so many keys at least.
+    repeats.min(all as f64 / largest as f64)
+}
+
+/// How many keys there may well be that samples are taken of, where so many are sampled. A key is sampled in all lists
+/// that hold it or in none: so a few keys with many records may be in no sample, and seem not to repeat. Yet there may
+/// be none by chance, too, where keys come once.
+fn keys_at_most(sampled: f64) -> f64 {
+    sampled + sampled.sqrt() + 2.0
 }
 
 #[cfg(test)]
@@ -131,25 +164,82 @@ mod tests {
         digest
     }
 
+    fn repeats_of(digests: &[&Digest], low: u64, high: u64) -> f64 {
+        repeats(digests.iter().map(|&digest| Part { digest, low, high, records: 0 }))
+    }
+
+    /// The estimates of narrow slices, with this many records of each list.
+    fn of_slices(lists: &[Digest], slices: u64, records: u64) -> Vec<f64> {
+        let width = u64::MAX / slices;
+        let of_slice = |slice: u64| {
+            let (low, high) = (slice * width, slice * width + width - 1);
+            repeats(lists.iter().map(|digest| Part { digest, low, high, records }))
+        };
+        (0..slices).map(of_slice).collect()
+    }
+
+    /// Most of the slices have no sample.
+    #[test]
+    fn keys_in_no_sample_repeat_as_their_records_tell() {
+        for (count, most) in [(1, 1.0), (2, 2.0), (32, 32.0)] {
+            let lists = vec![digest_of(0..12_800); count];
+            assert!(lists[0].samples.len() < 128, "of 256 slices");
+            let estimates = of_slices(&lists, 256, 50);
+            let least = if count == 32 { 3.5 } else { 1.0 };
+            assert!(
+                estimates.iter().all(|repeats| (least..=most).contains(repeats)),
+                "{count}: {estimates:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn keys_that_come_once_are_rarely_taken_to_repeat() {
+        for lists in [16, 32, 64, 256] {
+            let lists: Vec<_> =
+                (0..lists).map(|list| digest_of(list * 50_000..(list + 1) * 50_000)).collect();
+            let estimates = of_slices(&lists, 512, 98);
+            let taken = estimates.iter().filter(|&&repeats| repeats > 2.0).count();
+            assert!(taken < 20, "{taken} of 512, of {} lists", lists.len());
+        }
+    }
+
+    /// Else a node that was merged would be merged again and again.
+    #[test]
+    fn no_list_repeats_its_own_keys() {
+        let (bottom, newer) = (Digest::new(100_000_000), Digest::new(100_000));
+        let part = |digest, records| Part { digest, low: 0, high: u64::MAX, records };
+        let of = |parts: &[Part<'_>]| repeats(parts.iter().copied());
+        let all = of(&[part(&bottom, 50_000), part(&newer, 50)]);
+        assert!((1.0..1.01).contains(&all), "the lists have no sample between them: {all}");
+        assert_eq!(of(&[part(&bottom, 50_000)]), 1.0);
+        let unknown = Digest::new(0);
+        assert_eq!(of(&[part(&unknown, 50_000), part(&unknown, 50_000)]), 1.0, "nothing is known");
+        let hot = digest_of(7..8);
+        let few = of(&[part(&bottom, 50_000), part(&hot, 1), part(&hot, 1), part(&hot, 1)]);
+        assert!(few < 1.01, "one key repeats: {few}");
+    }
+
     #[test]
     fn repeats_are_estimated_for_whole_lists_and_for_slices() {
         let (a, b, c) = (digest_of(0..100_000), digest_of(50_000..150_000), digest_of(0..100_000));
         for (low, high) in [(0, u64::MAX), (u64::MAX / 4, u64::MAX / 2)] {
-            let two = repeats(&[&a, &b], low, high);
+            let two = repeats_of(&[&a, &b], low, high);
             assert!((1.2..1.5).contains(&two), "200,000 records of 150,000 keys: {two}");
-            let same = repeats(&[&a, &c], low, high);
+            let same = repeats_of(&[&a, &c], low, high);
             assert!((1.95..2.05).contains(&same), "{same}");
         }
-        assert_eq!(repeats(&[&a], 0, u64::MAX), 1.0);
+        assert_eq!(repeats_of(&[&a], 0, u64::MAX), 1.0);
         let half = u64::MAX / 2;
-        let beside = repeats_of([(&a, 0, half), (&c, half + 1, u64::MAX)].into_iter());
+        let part = |digest, low, high| Part { digest, low, high, records: 50_000 };
+        let beside = repeats([part(&a, 0, half), part(&c, half + 1, u64::MAX)].into_iter());
         assert_eq!(beside, 1.0, "parts beside each other have no key in common");
     }
 
     #[test]
     fn small_lists_are_counted_exactly_and_bytes_round_trip() {
         let (a, b) = (digest_of(0..40), digest_of(20..60));
-        assert_eq!(repeats(&[&a, &b], 0, u64::MAX), 80.0 / 60.0);
+        assert_eq!(repeats_of(&[&a, &b], 0, u64::MAX), 80.0 / 60.0);
         let mut bytes = Vec::new();
         a.encode(&mut bytes);
         assert_eq!(Digest::decode(&mut Reader::new(&bytes)), Some(a));

@@ -14,7 +14,7 @@ use forebay_base::{Bound, Error, Range, Result};
 
 use crate::divide::{Candidate, divide};
 use crate::job::Written;
-use crate::{Division, Fragment, JobPlan, Node, Outcome, Portion, Tree};
+use crate::{Division, Fragment, JobPlan, List, Node, Outcome, Portion, Tree};
 
 /// A fragment of which only counts are known.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -69,8 +69,8 @@ impl Fragment for Counted {
         (at.prefix - range.low.prefix) as f64 / width(range) as f64
     }
 
-    fn repeats<'a>(fragments: impl Iterator<Item = &'a Self>, _low: u64, _high: u64) -> f64 {
-        let (union, sum) = Self::union(fragments);
+    fn repeats<'a>(lists: impl Iterator<Item = &'a List<Self>>, _low: u64, _high: u64) -> f64 {
+        let (union, sum) = Self::union(lists.map(|list| &list.fragment));
         if sum == 0.0 { 1.0 } else { sum / union }
     }
 

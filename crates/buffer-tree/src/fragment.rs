@@ -8,7 +8,7 @@ use forebay_base::merge::Cursor;
 use forebay_base::record::Shape;
 use forebay_base::{Block, Bound, Range, Record, Result};
 
-use crate::Portion;
+use crate::{List, Portion};
 
 /// A handle to what was written at one go. Its methods read metadata in memory only, for they are called
 /// while planning.
@@ -21,11 +21,14 @@ pub trait Fragment: Clone {
     /// The share (0 to 1) of its records inside `range` that lie below `at`. Exactly 0.0 or 1.0 only when it
     /// is certain that nothing lies on that side; otherwise it may be an estimate.
     fn share_below(&self, range: &Range, at: &Bound) -> f64;
-    /// How many records these hold for each distinct key between two prefixes, both included; 1.0 means that
-    /// no key repeats. It may be an estimate.
-    fn repeats<'a>(fragments: impl Iterator<Item = &'a Self>, low: u64, high: u64) -> f64
+    /// How many records these lists, of what lies between two prefixes, both included, hold for each distinct key;
+    /// 1.0 means that no key repeats. It may be an estimate. Only trees ask for it.
+    fn repeats<'a>(_lists: impl Iterator<Item = &'a List<Self>>, _low: u64, _high: u64) -> f64
     where
-        Self: 'a;
+        Self: 'a,
+    {
+        1.0
+    }
     /// The sizes that its records have in common.
     fn shape(&self) -> Shape;
     /// How long its file is, where records can be appended to it.

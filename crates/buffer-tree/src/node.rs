@@ -256,8 +256,7 @@ impl<F: Fragment> Node<F> {
             }
             let high = self.range.high.as_ref().map_or(u64::MAX, |high| high.prefix);
             // The newest is the likeliest to be at hand.
-            let fragments = self.lists.iter().rev().map(|list| &list.fragment);
-            F::repeats(fragments, self.range.low.prefix, high)
+            F::repeats(self.lists.iter().rev(), self.range.low.prefix, high)
         })
     }
 }

@@ -8,7 +8,7 @@ use forebay_base::hash::key_hash;
 use forebay_base::merge::Cursor;
 use forebay_base::record::{Kind, Shape};
 use forebay_base::{Bound, Order, Range, Record, Result};
-use forebay_buffer_tree::{Expected, Fragment, FragmentStore, FragmentWriter};
+use forebay_buffer_tree::{Expected, Fragment, FragmentStore, FragmentWriter, List};
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Entry {
@@ -62,8 +62,15 @@ impl Fragment for Handle {
         below.len() as f64 / self.slice(range).len().max(1) as f64
     }
 
-    fn repeats<'a>(fragments: impl Iterator<Item = &'a Self>, low: u64, high: u64) -> f64 {
-        digest::repeats(&fragments.map(|fragment| &fragment.0.digest).collect::<Vec<_>>(), low, high)
+    fn repeats<'a>(lists: impl Iterator<Item = &'a List<Self>>, low: u64, high: u64) -> f64 {
+        let lists: Vec<_> = lists.collect();
+        let part = |list: &&'a List<Self>| digest::Part {
+            digest: &list.fragment.0.digest,
+            low,
+            high,
+            records: list.records,
+        };
+        digest::repeats(lists.iter().map(part))
     }
 
     fn shape(&self) -> Shape {

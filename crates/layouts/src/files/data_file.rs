@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use forebay_base::limits::BLOCK_BYTES;
 use forebay_base::record::Shape;
-use forebay_base::{Bound, Error, Order, Range, Result, digest};
+use forebay_base::{Bound, Error, Order, Range, Result};
 use forebay_buffer_tree::{self as tree, Portion};
 use forebay_cow_tree::{NodeCache, OpenFiles, Tree, TreeOptions, TreeStore, Version};
 use forebay_store::list::{Allowance, FileKind, FileMeta, FilterKind};
@@ -349,12 +349,6 @@ impl tree::Fragment for DataFile {
         };
         debug_assert!((0.0..=1.0).contains(&share), "a share is of one");
         share
-    }
-
-    /// No key of a tree repeats within it, and of its keys no sample is kept.
-    fn repeats<'a>(files: impl Iterator<Item = &'a Self>, low: u64, high: u64) -> f64 {
-        let digests: Vec<_> = files.filter_map(Self::list).map(|list| list.digest()).collect();
-        digest::repeats_of(digests.iter().map(|digest| (&**digest, low, high)))
     }
 
     fn shape(&self) -> Shape {

@@ -9,7 +9,7 @@ mod weak_file;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use forebay_base::digest;
+use forebay_base::digest::{self, Part};
 use forebay_base::merge::Direction;
 use forebay_base::record::Shape;
 use forebay_base::{Block, Bound, Error, POINTER_BYTES, Range, Record, Result};
@@ -180,9 +180,9 @@ impl tree::Fragment for Fragment {
         share
     }
 
-    fn repeats<'a>(fragments: impl Iterator<Item = &'a Self>, low: u64, high: u64) -> f64 {
-        let digests: Vec<_> = fragments.map(|fragment| fragment.0.digest()).collect();
-        digest::repeats_of(digests.iter().map(|digest| (&**digest, low, high)))
+    fn repeats<'a>(lists: impl Iterator<Item = &'a tree::List<Self>>, low: u64, high: u64) -> f64 {
+        let digests: Vec<_> = lists.map(|list| (list.fragment.0.digest(), list.records)).collect();
+        digest::repeats(digests.iter().map(|(digest, records)| Part { digest, low, high, records: *records }))
     }
 
     fn shape(&self) -> Shape {

@@ -3,7 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use forebay_base::{Bound, Range, digest};
+use forebay_base::digest::{self, Part};
+use forebay_base::{Bound, Range};
 use forebay_buffer_tree::Portion;
 
 use super::TableVersion;
@@ -124,9 +125,10 @@ impl Usage {
         }
         let lists = files.values().filter_map(|held| Some((held.file.list()?.digest(), &held.spans)));
         let lists: Vec<_> = lists.collect();
-        let parts =
-            lists.iter().flat_map(|(digest, spans)| spans.iter().map(|&(low, high)| (&**digest, low, high)));
-        let keys = f64::max(in_trees, (records - in_trees) / digest::repeats_of(parts));
+        let parts = lists.iter().flat_map(|(digest, spans)| {
+            spans.iter().map(|&(low, high)| Part { digest, low, high, records: 0 })
+        });
+        let keys = f64::max(in_trees, (records - in_trees) / digest::repeats(parts));
         let live = (keys - tombstones).max(0.0) / f64::max(records, 1.0);
         usage.live_bytes = (used_bytes * live) as u64;
         debug_assert!(

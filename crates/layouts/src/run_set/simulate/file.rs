@@ -39,10 +39,6 @@ impl Fragment for CountedFile {
         self.counts.share_below(range, at)
     }
 
-    fn repeats<'a>(files: impl Iterator<Item = &'a Self>, low: u64, high: u64) -> f64 {
-        Counted::repeats(files.map(|file| &file.counts), low, high)
-    }
-
     fn shape(&self) -> RecordShape {
         self.counts.shape()
     }

@@ -45,10 +45,6 @@ impl Fragment for File {
         ((at - low) / (end as f64 - low)).clamp(0.0, 1.0)
     }
 
-    fn repeats<'a>(_: impl Iterator<Item = &'a Self>, _: u64, _: u64) -> f64 {
-        1.0
-    }
-
     fn shape(&self) -> Shape {
         Shape::Variable
     }

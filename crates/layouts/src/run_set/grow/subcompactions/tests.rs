@@ -23,10 +23,6 @@ impl Fragment for Named {
         0.5
     }
 
-    fn repeats<'a>(_: impl Iterator<Item = &'a Self>, _: u64, _: u64) -> f64 {
-        1.0
-    }
-
     fn shape(&self) -> Shape {
         Shape::Variable
     }

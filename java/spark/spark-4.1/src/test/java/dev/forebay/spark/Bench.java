@@ -102,7 +102,7 @@ final class Bench {
         conf.setConfString(STATE + "rocksdb.boundedMemoryUsage", "true");
         conf.setConfString(STATE + "rocksdb.maxMemoryUsageMB", Long.toString(memoryMib));
         conf.setConfString(STATE + "forebay.memory", memoryMib + "m");
-        // Any other setting: JAVA_TOOL_OPTIONS=-Dspark.sql.streaming.stateStore.forebay.readCompactionRatio=0 make spark-bench
+        // Any other setting: JAVA_TOOL_OPTIONS=-Dspark.sql.streaming.stateStore.forebay.readCompactionRatio=8 make spark-bench
         System.getProperties().stringPropertyNames().stream().filter(property -> property.startsWith(STATE))
                 .forEach(property -> conf.setConfString(property, System.getProperty(property)));
         return StateStoreConf.apply(conf);

@@ -29,6 +29,10 @@ pub trait Fragment: Clone {
     {
         1.0
     }
+    /// Which share of its records are tombstones, from 0 to 1.
+    fn tombstone_share(&self) -> f64 {
+        0.0
+    }
     /// The sizes that its records have in common.
     fn shape(&self) -> Shape;
     /// How long its file is, where records can be appended to it.

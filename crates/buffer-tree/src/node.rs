@@ -101,6 +101,8 @@ pub(crate) struct Below {
 
 /// Of fewer records no estimate of repeats is made: they are not worth a job.
 const REPEATS_RECORDS_MIN: u64 = 1024;
+/// A leaf without a live key counts as one that has one of so many.
+const DEAD_TIMES_MAX: f64 = 8.0;
 
 impl<F> Node<F> {
     pub(crate) fn new(id: NodeId, range: Range, lists: Vec<List<F>>, children: Vec<Arc<Self>>) -> Self {
@@ -248,15 +250,32 @@ fn sum<F>(lists: &[List<F>]) -> Portion {
 }
 
 impl<F: Fragment> Node<F> {
-    /// About how often its lists hold each of their keys: the inverse of the paper's alpha (section 6).
+    /// About how often its lists hold each of their keys: the inverse of the paper's alpha (section 6). In a leaf, how
+    /// many records there are for each key that lives: a merge would leave no tombstone.
     pub fn repeats(&self) -> f64 {
         *self.repeats.get_or_init(|| {
-            if self.lists.len() < 2 || self.records() < REPEATS_RECORDS_MIN {
+            if self.records() < REPEATS_RECORDS_MIN || self.is_fully_merged() {
                 return 1.0;
             }
-            let high = self.range.high.as_ref().map_or(u64::MAX, |high| high.prefix);
-            // The newest is the likeliest to be at hand.
-            F::repeats(self.lists.iter().rev(), self.range.low.prefix, high)
+            let records = self.records() as f64;
+            let keys = records / self.repeats_of_keys();
+            let tombstones = if self.is_leaf() { self.tombstones() } else { 0.0 };
+            // How many there are here of a list that others share is a guess.
+            records / (keys - tombstones).max(keys / DEAD_TIMES_MAX)
         })
+    }
+
+    fn repeats_of_keys(&self) -> f64 {
+        if self.lists.len() < 2 {
+            return 1.0;
+        }
+        let high = self.range.high.as_ref().map_or(u64::MAX, |high| high.prefix);
+        // The newest is the likeliest to be at hand.
+        F::repeats(self.lists.iter().rev(), self.range.low.prefix, high)
+    }
+
+    fn tombstones(&self) -> f64 {
+        let unmerged = self.lists.iter().filter(|list| !list.is_bottom);
+        unmerged.map(|list| list.records as f64 * list.fragment.tombstone_share()).sum()
     }
 }

@@ -43,3 +43,26 @@ fn repeats_are_bounded() {
 fn a_single_list_is_left_alone() {
     assert!(records_max(Order::Lexical, 3.0) > records_max(Order::Lexical, 1.5), "the bound is the option's");
 }
+
+/// Each key is put once and deleted once, so none is held more often than twice: by the next list, or the same.
+#[test]
+fn what_is_deleted_goes_though_no_key_repeats() {
+    for (order, later) in [(Order::Lexical, 1), (Order::Lexical, 0), (Order::Hashed { seed: 1 }, 1)] {
+        let options = TreeOptions { node_bytes: 1 << 30, lists_max: 1000, ..TreeOptions::default() };
+        let mut harness = Harness::new(order, LastWriterWins, options);
+        for round in 0..40u64 {
+            let keys =
+                |round: u64| (round * 500..(round + 1) * 500).map(|key| format!("key{key:06}").into_bytes());
+            if later == 1 {
+                keys(round + 1).for_each(|key| harness.write(Kind::Put, key, vec![1]));
+            }
+            keys(round).for_each(|key| harness.write(Kind::Delete, key, Vec::new()));
+            harness.seal();
+            harness.finish();
+            let mut records = 0;
+            harness.tree.for_each_node(&mut |_, node| records += node.records());
+            assert!(records <= 3000, "{order:?}, {later}: {records} records in round {round}");
+        }
+        assert_eq!(harness.scan().len() as u64, later * 500);
+    }
+}

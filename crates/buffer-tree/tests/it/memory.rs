@@ -73,6 +73,11 @@ impl Fragment for Handle {
         digest::repeats(lists.iter().map(part))
     }
 
+    fn tombstone_share(&self) -> f64 {
+        let tombstones = self.0.entries.iter().filter(|entry| entry.kind == Kind::Delete).count();
+        tombstones as f64 / self.0.entries.len().max(1) as f64
+    }
+
     fn shape(&self) -> Shape {
         self.0.shape
     }

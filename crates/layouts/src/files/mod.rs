@@ -185,6 +185,10 @@ impl tree::Fragment for Fragment {
         digest::repeats(digests.iter().map(|(digest, records)| Part { digest, low, high, records: *records }))
     }
 
+    fn tombstone_share(&self) -> f64 {
+        self.0.tombstones() as f64 / self.0.records().max(1) as f64
+    }
+
     fn shape(&self) -> Shape {
         self.0.shape()
     }

@@ -32,6 +32,7 @@ final class Segments {
     /** A key that is shorter than any, and below all that is asked for. */
     private static final byte[] MARK = {0};
     private static final int BATCH_RECORDS = 1000;
+    private static final int BATCH_BYTES = 1 << 20;
 
     /** Entries from a time to another one in the order of keys, and, or null, their keys in that of time. */
     record Segment(long first, long last, Table entries, Table byTime) {
@@ -83,8 +84,10 @@ final class Segments {
         }
         others.forEach(other -> divide(other, oldest, tables));
         if (!others.isEmpty() && database.isExactlyOnce()) {
-            database.makeDurable(); // Who comes back to the last commit would divide all of it again.
+            // A dropped table is away at once. And who comes back to the last commit would divide all of it again.
+            database.makeDurable();
         }
+        others.forEach(other -> database.dropTable(name(other)));
     }
 
     /** What a table's name says. */
@@ -135,11 +138,10 @@ final class Segments {
             }
         }
         database.write(batch);
-        database.dropTable(name);
     }
 
     private void writeIfLong(WriteBatch batch) {
-        if (batch.size() >= BATCH_RECORDS) {
+        if (batch.size() >= BATCH_RECORDS || batch.bytes() >= BATCH_BYTES) {
             database.write(batch);
         }
     }

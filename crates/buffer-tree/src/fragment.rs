@@ -29,7 +29,7 @@ pub trait Fragment: Clone {
     {
         1.0
     }
-    /// Which share of its records are tombstones, from 0 to 1.
+    /// Which share of its records are tombstones, from 0 to 1; 0 also where that is not at hand.
     fn tombstone_share(&self) -> f64 {
         0.0
     }

@@ -84,7 +84,7 @@ pub struct Node<F> {
     child_prefixes: Arc<[u64]>,
     pub(crate) fast_splits: u32,
     pub(crate) unsplittable_bytes: u64,
-    repeats: OnceLock<f64>,
+    repeats: OnceLock<Repeats>,
     /// Whether planning finds anything to do here.
     pub(crate) wants_work: OnceLock<bool>,
     pub(crate) below: Below,
@@ -101,8 +101,17 @@ pub(crate) struct Below {
 
 /// Of fewer records no estimate of repeats is made: they are not worth a job.
 const REPEATS_RECORDS_MIN: u64 = 1024;
-/// A leaf without a live key counts as one that has one of so many.
-const DEAD_TIMES_MAX: f64 = 8.0;
+/// A leaf without a living key counts as one that has one of so many.
+const DEAD_TIMES_MAX: f64 = 64.0;
+
+/// How many records a node has for each key.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Repeats {
+    /// The inverse of the paper's alpha (section 6).
+    pub(crate) by_key: f64,
+    /// Of a leaf, for each key that lives: a merge would leave no tombstone.
+    pub(crate) by_living: f64,
+}
 
 impl<F> Node<F> {
     pub(crate) fn new(id: NodeId, range: Range, lists: Vec<List<F>>, children: Vec<Arc<Self>>) -> Self {
@@ -250,18 +259,18 @@ fn sum<F>(lists: &[List<F>]) -> Portion {
 }
 
 impl<F: Fragment> Node<F> {
-    /// About how often its lists hold each of their keys: the inverse of the paper's alpha (section 6). In a leaf, how
-    /// many records there are for each key that lives: a merge would leave no tombstone.
-    pub fn repeats(&self) -> f64 {
+    /// What it repeats, about.
+    pub(crate) fn repeats(&self) -> Repeats {
         *self.repeats.get_or_init(|| {
             if self.records() < REPEATS_RECORDS_MIN || self.is_fully_merged() {
-                return 1.0;
+                return Repeats { by_key: 1.0, by_living: 1.0 };
             }
-            let records = self.records() as f64;
-            let keys = records / self.repeats_of_keys();
+            let by_key = self.repeats_of_keys();
+            let keys = self.records() as f64 / by_key;
             let tombstones = if self.is_leaf() { self.tombstones() } else { 0.0 };
             // How many there are here of a list that others share is a guess.
-            records / (keys - tombstones).max(keys / DEAD_TIMES_MAX)
+            let living = (keys - tombstones).max(keys / DEAD_TIMES_MAX);
+            Repeats { by_key, by_living: self.records() as f64 / living }
         })
     }
 

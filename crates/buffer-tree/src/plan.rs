@@ -62,6 +62,9 @@ enum Want {
     Merge(f64),
 }
 
+/// The most that tombstones make of a leaf's urgency: it takes space, and no writer waits for it.
+const DEAD_URGENCY_MAX: f64 = 1.25;
+
 impl<F: Fragment> Tree<F> {
     /// What to do next, leaving the busy nodes alone; `None` when there is nothing.
     pub fn next_work(&self, busy: &BTreeSet<NodeId>) -> Option<Work<F>> {
@@ -127,7 +130,9 @@ impl<F: Fragment> Tree<F> {
 
     fn want(&self, node: &Node<F>) -> Option<Want> {
         let fill = node.bytes() as f64 / node.limit_bytes(&self.options) as f64;
-        let repeats = node.repeats() / self.options.repeats_max;
+        let repeats = node.repeats();
+        let dead = (repeats.by_living / self.options.repeats_max).min(DEAD_URGENCY_MAX);
+        let repeats = dead.max(repeats.by_key / self.options.repeats_max);
         if node.is_leaf() {
             self.want_of_leaf(node, fill, repeats)
         } else {

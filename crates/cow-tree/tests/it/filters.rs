@@ -211,7 +211,7 @@ fn memory_is_counted_given_back_and_kept_to() {
     assert!(find_in(order, &tree, &key(7)).unwrap().is_some());
     assert_eq!(held(), pages(whole));
     drop(tree);
-    other.filter_level.set(Some(3.5 + 1.5 * ((whole * 8).div_ceil(10) as f64).log2()));
+    other.filter_level.set(Some(3.5 + 1.5 * ((whole * 8).div_ceil(10) as f64).log2()), u64::MAX);
     let tree = Tree::named(&other, version, &Default::default());
     false_share(order, &tree, &other, 30_000);
     assert!((pages(whole / 4)..=pages(whole / 4 + 32)).contains(&held()), "{}", held());

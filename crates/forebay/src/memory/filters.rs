@@ -1,7 +1,7 @@
 //! The memory of filters. Where all of them together would take more than their share of the limit, they are made
 //! thinner: those of lists that are dense, as merged ones are, most, since a bit a key denies least there
 //! ([`FilterLevel`](forebay_store::list::FilterLevel)). At their thinnest those in hash order only tell which page a key
-//! would be in; others, of as many lists as it takes, deny nothing.
+//! would be in; others deny nothing, the oldest first.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -67,7 +67,8 @@ impl MemoryShares {
         let mut demand = FilterDemand::default();
         let mut add = |file: &DataFile| demand.add(file.filter_kind(), file.density(), file.filter_keys());
         self.versions.lock().references.values().for_each(|(file, _)| add(file));
-        self.versions.lists.filter_level.set(demand.level(self.filter_bytes() as f64 * part));
+        let bytes = self.filter_bytes();
+        self.versions.lists.filter_level.set(demand.level(bytes as f64 * part), bytes);
     }
 
     /// Whether filters take more than their share.
@@ -97,11 +98,13 @@ impl MemoryShares {
             thin();
         }
         if held.get() == before {
-            // Until some list comes or goes, or the share is another one, there is no more to be had.
-            *self.in_vain.lock() = there;
+            // Where that is not enough, the oldest filters deny nothing any more.
+            some().for_each(|file| file.thin_filter(Allowance::NONE));
         }
-        if held.get() == before || self.versions.lists.filter_level.is_below_all() {
+        if held.get() == before {
+            // Until some list comes or goes, or the share is another one, there is no more to be had.
             self.plan_filters(SHARES_PLANNED[0]);
+            *self.in_vain.lock() = there;
         }
         held.get() < before
     }

@@ -186,7 +186,7 @@ impl tree::Fragment for Fragment {
     }
 
     fn tombstone_share(&self) -> f64 {
-        self.0.tombstones() as f64 / self.0.records().max(1) as f64
+        self.0.tombstone_share()
     }
 
     fn shape(&self) -> Shape {

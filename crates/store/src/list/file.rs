@@ -226,7 +226,8 @@ impl ListFile {
         let (index, filter, digest) =
             parse().ok_or_else(|| damaged("page search and filter are malformed"))?;
         let density = self.noted_density().unwrap_or(index.density(self.store.options.order, footer.records));
-        let allowed = self.store.filter_level.allowance(density, self.meta.id);
+        let held_bytes = self.store.metrics.filter_memory_bytes.get();
+        let allowed = self.store.filter_level.allowance_beside(held_bytes, density, self.meta.id);
         Ok(Body::new(&self.store, file, footer, index, filter, digest, allowed))
     }
 
@@ -301,6 +302,11 @@ impl ListFile {
     /// How many of those are tombstones; 0 also for files of builds that did not count them.
     pub fn tombstones(&self) -> u64 {
         self.body().map_or(0, |body| body.footer.tombstones)
+    }
+
+    /// Which share of its records are tombstones, as far as that is known without reading anything.
+    pub fn tombstone_share(&self) -> f64 {
+        self.ready().map_or(0.0, |body| body.footer.tombstones as f64 / body.footer.records.max(1) as f64)
     }
 
     /// When about this share of it is over: entries that have expired, and tombstones. For all of it that is exact. In

@@ -8,12 +8,12 @@
 
 use std::collections::BTreeMap;
 
-use forebay_env::sync::atomic::{AtomicU64, Ordering};
+use forebay_env::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// With so many bits more a key half as many absent keys are not denied.
 const BITS_A_HALVING: f64 = 1.5;
-/// A level is found to this part of a bit.
-const LEVEL_STEP: f64 = 1.0 / 16.0;
+/// A level is in units of this part of a bit.
+const UNITS: f64 = 16.0;
 /// At this level all filters are whole.
 const LEVEL_MAX: f64 = 256.0;
 /// Densities are told apart by this part of a doubling.
@@ -21,15 +21,21 @@ const DENSITY_PARTS: f64 = 4.0;
 /// Bits a key that are left at the least: of filters that tell ranks, and of others.
 const RANKED_BITS_MIN: f64 = 0.25;
 const OTHER_BITS_MIN: f64 = 3.0;
+/// This part more than their share is full: there is always a list that comes while room is made.
+const FULL_SHARE: u64 = 8;
 /// The level that is none.
-const UNBOUND: f64 = f64::INFINITY;
+const UNBOUND: u32 = u32::MAX;
 /// The least that is allowed is more than nothing: what is kept of a filter then is of use.
 const BITS_MIN: f64 = 0.01;
 
-/// How thin filters are to be, of all tables alike: the bits a key would have of a list that has one key at all places.
-/// Below 0 even the thinnest are too many: of that part of all lists, filters that tell no ranks deny nothing.
+/// How thin filters are to be, of all tables alike.
 #[derive(Debug)]
-pub struct FilterLevel(AtomicU64);
+pub struct FilterLevel {
+    /// The bits a key would have of a list that has one key at all places.
+    bits: AtomicU32,
+    /// From here on all filters take too much, however thin they are. At the lowest level that says something.
+    full_bytes: AtomicU64,
+}
 
 /// What filters there are, for whoever sets the level.
 #[derive(Debug, Default)]
@@ -64,43 +70,44 @@ pub struct Allowance {
 impl FilterLevel {
     /// Begins with this one; `None` for no bound.
     pub fn new(bits: Option<f64>) -> Self {
-        Self(AtomicU64::new(bits.unwrap_or(UNBOUND).to_bits()))
+        let level = Self { bits: AtomicU32::new(UNBOUND), full_bytes: AtomicU64::new(u64::MAX) };
+        level.set(bits, u64::MAX);
+        level
     }
 
     /// Whether there is a bound.
     pub fn is_bound(&self) -> bool {
-        self.now() != UNBOUND
+        self.bits.load(Ordering::Relaxed) != UNBOUND
     }
 
-    /// Whether some lists are to have no filter at all.
-    pub fn is_below_all(&self) -> bool {
-        self.now() < 0.0
-    }
-
-    fn now(&self) -> f64 {
-        f64::from_bits(self.0.load(Ordering::Relaxed))
-    }
-
-    /// From now on; `None` for no bound.
-    pub fn set(&self, bits: Option<f64>) {
-        self.0.store(bits.unwrap_or(UNBOUND).to_bits(), Ordering::Relaxed);
+    /// From now on, where all filters may take so many bytes; `None` for no bound.
+    pub fn set(&self, bits: Option<f64>, bytes_max: u64) {
+        let level = bits.map_or(UNBOUND, |bits| (bits.max(0.0) * UNITS) as u32);
+        self.full_bytes.store(bytes_max.saturating_add(bytes_max / FULL_SHARE), Ordering::Relaxed);
+        self.bits.store(level, Ordering::Relaxed);
     }
 
     /// How many bits a key it leaves a list of this density; `None` for no bound.
     pub fn bits(&self, density: f64) -> Option<f64> {
-        let level = self.now();
-        (level != UNBOUND).then(|| bits_of(level, density))
+        let level = self.bits.load(Ordering::Relaxed);
+        (level != UNBOUND).then(|| bits_of(level as f64 / UNITS, density))
     }
 
-    /// What it leaves the list of this id and density. Id 0 stands for all, which do without no filter.
+    /// What it leaves the list of this id and density.
     pub fn allowance(&self, density: f64, id: u64) -> Allowance {
-        let (level, luck) = (self.now(), luck_of(id));
-        if level == UNBOUND {
-            Allowance::ALL
-        } else if luck > 0.0 && luck < -level {
-            Allowance::NONE
-        } else {
-            Allowance { bits: bits_of(level, density).max(BITS_MIN), luck }
+        match self.bits(density) {
+            None => Allowance::ALL,
+            Some(bits) => Allowance { bits: bits.max(BITS_MIN), luck: luck_of(id) },
+        }
+    }
+
+    /// The same for one that comes to filters of so many bytes. Where they are full, and the thinnest are too many, it
+    /// does without: many may come at once, and it takes a while until room is made.
+    pub fn allowance_beside(&self, held_bytes: u64, density: f64, id: u64) -> Allowance {
+        let is_lowest = self.bits.load(Ordering::Relaxed) == 0;
+        match is_lowest && held_bytes >= self.full_bytes.load(Ordering::Relaxed) {
+            true => Allowance::NONE,
+            false => self.allowance(density, id),
         }
     }
 }
@@ -127,16 +134,12 @@ impl FilterDemand {
 
     /// About what they take at a level, in bytes.
     fn bytes(&self, level_bits: f64) -> f64 {
-        self.bytes_of(level_bits, |_| true)
-    }
-
-    fn bytes_of(&self, level_bits: f64, is_such: impl Fn(FilterKind) -> bool) -> f64 {
         let bits = |(group, &keys): (&Group, &u64)| {
             let allowed = bits_of(level_bits, (group.density as f64 / DENSITY_PARTS).exp2());
             let least = if group.kind.is_ranked { RANKED_BITS_MIN } else { OTHER_BITS_MIN };
             keys as f64 * allowed.max(least).min(group.kind.bits_per_key as f64)
         };
-        self.0.iter().filter(|(group, _)| is_such(group.kind)).map(bits).sum::<f64>() / 8.0
+        self.0.iter().map(bits).sum::<f64>() / 8.0
     }
 
     /// The highest level at which they take no more than this; `None` where that is no bound.
@@ -145,12 +148,7 @@ impl FilterDemand {
         if self.bytes(high) <= bytes {
             return None;
         }
-        let too_many = self.bytes(low) - bytes;
-        if too_many > 0.0 {
-            let others = self.bytes_of(low, |kind| !kind.is_ranked);
-            return Some(if others > 0.0 { -(too_many / others).min(1.0) } else { low });
-        }
-        while high - low > LEVEL_STEP {
+        while high - low > 1.0 / UNITS {
             let middle = (low + high) / 2.0;
             if self.bytes(middle) <= bytes { low = middle } else { high = middle }
         }
@@ -208,17 +206,16 @@ mod tests {
     }
 
     #[test]
-    fn where_the_thinnest_are_too_many_some_lists_have_none() {
+    fn lists_that_come_where_the_thinnest_are_too_many_have_none() {
         let kind = FilterKind { is_ranked: false, bits_per_key: 11 };
         let mut demand = FilterDemand::default();
-        (0..1000).for_each(|_| demand.add(kind, 100_000.0, 100_000));
+        demand.add(kind, 100_000.0, 100_000_000);
         let level = FilterLevel::new(None);
-        for (part, least, most) in [(1.0, 0, 0), (0.75, 240, 260), (0.25, 740, 760), (0.0, 1000, 1000)] {
-            level.set(demand.level(part * OTHER_BITS_MIN / 8.0 * 1e8));
-            let none = (1..=1000).filter(|&id| level.allowance(1e5, id) == Allowance::NONE).count();
-            assert!((least..=most).contains(&none), "{none} of 1000 where {part} of them fit");
-            assert!(level.bits(1e5) <= Some(OTHER_BITS_MIN), "the others are as thin as may be");
-            assert_ne!(level.allowance(1e5, 0), Allowance::NONE, "that is all lists");
+        for (bytes, comes_to_none) in [(20_000_000, true), (50_000_000, false), (200_000_000, false)] {
+            level.set(demand.level(bytes as f64), bytes);
+            let beside = |held: u64| level.allowance_beside(held, 1e5, 1);
+            assert_ne!(beside(bytes), Allowance::NONE, "what comes amid making room");
+            assert_eq!(beside(bytes / 4 * 5) == Allowance::NONE, comes_to_none, "of {bytes} bytes");
         }
     }
 
@@ -226,12 +223,12 @@ mod tests {
     fn denser_lists_have_fewer_bits_and_steps_come_to_what_is_allowed_together() {
         let level = FilterLevel::new(None);
         assert_eq!(level.allowance(1e9, 1), Allowance::ALL);
-        level.set(Some(40.0));
+        level.set(Some(40.0), 0);
         assert_eq!(level.allowance(1.0, 0).bits, 40.0);
         assert_eq!(level.allowance(2.0f64.powi(20), 0).bits, 10.0);
         assert_eq!(level.allowance(2.0f64.powi(40), 0).bits, BITS_MIN);
         for bits in [0.5, 3.0, 3.2, 4.9, 5.0, 7.0, 12.0] {
-            level.set(Some(bits));
+            level.set(Some(bits), 0);
             let all = |id| level.allowance(1.0, id).step(&[9.0, 5.0, 3.0, 1.0], |step| step);
             let mean = (1..=1000).map(all).sum::<f64>() / 1000.0;
             assert!((mean - bits.clamp(1.0, 9.0)).abs() < 0.05, "{mean} for {bits}");

@@ -152,7 +152,8 @@ impl Filter {
     /// As [`thin`](Self::thin), before anybody looks: it moves to memory of its own length.
     pub(crate) fn thinned(mut self, allowed: Allowance, keys: u64) -> Self {
         let allowed = if sometimes!(1 in 4) { Allowance::bits((keys % 8) as f64) } else { allowed };
-        if self.thin(allowed, keys) > 0 {
+        // A small one gives nothing back where it is.
+        if self.thin(allowed, keys) > 0 || allowed == Allowance::NONE {
             match &mut self {
                 Self::Blocks(blocks, _) => blocks.fit(),
                 Self::Fingerprints(fingerprints) => fingerprints.fit(),

@@ -53,7 +53,7 @@ record Settings(
                 text(texts, "layout", "wb-tree"),
                 text(texts, "orderedLayout", "wb-tree:ordered"),
                 codec(texts),
-                ratio(texts, "readCompactionRatio", "0"));
+                ratio(texts, "readCompactionRatio", "0.1"));
     }
 
     private static void tellUnknown(Set<String> texts) {

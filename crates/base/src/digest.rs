@@ -145,7 +145,7 @@ pub fn repeats<'a>(parts: impl Iterator<Item = Part<'a>> + Clone) -> f64 {
     repeats.min(all as f64 / largest as f64)
 }
 
-/// How many keys there may well be that samples are taken of, where so many are sampled. A key is sampled in all lists
+/// The most keys that are likely to be expected in a sample where so many are found in it. A key is sampled in all lists
 /// that hold it or in none: so a few keys with many records may be in no sample, and seem not to repeat. Yet there may
 /// be none by chance, too, where keys come once.
 fn keys_at_most(sampled: f64) -> f64 {

@@ -259,12 +259,13 @@ fn sum<F>(lists: &[List<F>]) -> Portion {
 }
 
 impl<F: Fragment> Node<F> {
-    /// What it repeats, about.
+    /// About how many records it has for each key.
     pub(crate) fn repeats(&self) -> Repeats {
         *self.repeats.get_or_init(|| {
             if self.records() < REPEATS_RECORDS_MIN || self.is_fully_merged() {
                 return Repeats { by_key: 1.0, by_living: 1.0 };
             }
+            // First, as it opens lists, of which tombstones are known then. A list that is alone stays closed.
             let by_key = self.repeats_of_keys();
             let keys = self.records() as f64 / by_key;
             let tombstones = if self.is_leaf() { self.tombstones() } else { 0.0 };

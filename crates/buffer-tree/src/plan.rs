@@ -62,7 +62,7 @@ enum Want {
     Merge(f64),
 }
 
-/// The most that tombstones make of a leaf's urgency: it takes space, and no writer waits for it.
+/// The most that tombstones make of a leaf's urgency: they take space, and no writer waits for that.
 const DEAD_URGENCY_MAX: f64 = 1.25;
 
 impl<F: Fragment> Tree<F> {

@@ -292,10 +292,11 @@ impl Background {
         };
         let busy = version_set.busy.entry(table).or_default();
         let plan_with = |busy: &BTreeSet<NodeKey>| entry.version.plan_flush(segment, contents, busy);
+        // What follows a table that is reordered has nothing of older runs, wherever those lie: merged with them all it
+        // would have no tombstones. Nor may it drop them where there are no runs any more: what a filter has dropped of
+        // them may have been copied before.
+        let follows = self.versions.is_reordering(table) && !planted::is("rewrite-merges-what-follows");
         let plan = plan_with(busy).and_then(|plan| {
-            // What follows a table that is reordered has nothing of older runs, wherever those lie: merged with them
-            // all it would have no tombstones.
-            let follows = self.versions.is_reordering(table) && !planted::is("rewrite-merges-what-follows");
             let stays_alone = follows || self.round_waits(table);
             let may_merge =
                 plan.nodes.is_empty() || !stays_alone && self.space.fits(&entry, plan.bytes + contents.bytes);
@@ -304,9 +305,10 @@ impl Background {
             }
             plan_with(&busy.iter().chain(&plan.nodes).copied().collect())
         });
-        let Some(plan) = plan else {
+        let Some(mut plan) = plan else {
             return FlushPlan::Waits(entry);
         };
+        plan.keeps_tombstones = follows;
         debug_assert!(
             plan.nodes.iter().all(|node| !busy.contains(node)),
             "nobody is at work on what is planned"

@@ -51,8 +51,7 @@ impl History {
         let log = self.context.log()?;
         let mut version_set = self.versions.lock();
         let state = self.versions.state();
-        let rewritten = self.versions.first_reordering();
-        if let Some(table) = rewritten.and_then(|id| state.tables.get(&id)) {
+        if let Some(table) = state.tables.values().find(|table| self.versions.is_reordering(table.id)) {
             return Err(is_being_sorted(table));
         }
         let savepoint = Arc::clone(version_set.savepoint(name)?);

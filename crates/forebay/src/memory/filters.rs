@@ -76,6 +76,11 @@ impl MemoryShares {
         self.context.metrics.filter_memory_bytes.get() > self.filter_bytes()
     }
 
+    /// Whether filters have much more room than when it was decided how thin they are to be.
+    pub(crate) fn filters_may_grow(&self) -> bool {
+        self.versions.lists.filter_level.is_outgrown(self.filter_bytes())
+    }
+
     /// Makes filters as thin as new ones, oldest first, until they fit their share or a step is done. Says whether
     /// anything was given back: at their thinnest, filters may exceed their share all the same.
     pub(crate) fn thin_filters(&self) -> bool {

@@ -47,7 +47,7 @@ impl IdleWatch {
         let haste = if memory.is_idle() { Haste::Leisure } else { Haste::Hasty };
         memory.context.set_haste(haste);
         memory.report();
-        match memory.filters_exceed() {
+        match memory.filters_exceed() || memory.filters_may_grow() {
             // Filters that were read meanwhile may come to more than was expected.
             true => memory.tend_filters(),
             false => memory.share_memory(),

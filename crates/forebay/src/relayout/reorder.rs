@@ -110,6 +110,7 @@ impl Relayout {
             &table.space,
         );
         let mut target = ReorderTarget::new(options, store, &table.rule, self.context.division().job_bytes());
+        let generation = table.generation;
         self.copy(&table, start, &mut target, tell)?;
         drop(table);
         for _ in 0..ROUNDS {
@@ -120,7 +121,7 @@ impl Relayout {
         self.freeze(id, true)?;
         self.writer.flush()?;
         self.catch_up(id, &mut target)?;
-        self.succeed(id, options, target)
+        self.succeed((id, generation), options, target)
     }
 
     /// The table's lists as they are now. From here on those that are added are kept in mind.
@@ -177,12 +178,17 @@ impl Relayout {
     }
 
     /// Gives the table its target's lists. No buffer has a record of it, and nobody writes to it.
-    fn succeed(&self, id: u32, options: &TableOptions, target: ReorderTarget) -> Result<()> {
+    fn succeed(&self, of: (u32, u64), options: &TableOptions, target: ReorderTarget) -> Result<()> {
+        let (id, generation) = of;
         let log = self.context.log()?;
         let mut version_set = self.versions.lock();
         let state = self.versions.state();
         let gone = || Error::NotFound(format!("{} was dropped", state.tables.named_dropped(id)));
         let table = state.tables.get(&id).ok_or_else(gone)?;
+        if table.generation != generation {
+            let name = &table.name;
+            return Err(Error::NotFound(format!("table `{name}` was dropped, and came back by a rollback")));
+        }
         let order = options.layout.order(self.context.superblock.hash_seed);
         debug_assert!(state.frozen.contains(&id), "nobody writes to it");
         let is_of_others = |sorted: &[SortedTable]| sorted.iter().all(|sorted| sorted.table != id);

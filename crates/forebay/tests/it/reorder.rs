@@ -3,9 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use forebay::{Batch, Database, Durability, Error, Layout, Options, Result, Table};
+use forebay::{Batch, Database, Durability, Error, Keep, Layout, Options, Result, Table};
 use forebay_env::fs::CrashFs;
 use forebay_env::{Env, Rng};
 use forebay_testkit::{Merging, Suffix, ordered_layouts};
@@ -241,5 +244,69 @@ fn what_goes_while_runs_in_memory_are_sorted_anew_does_not_come_back() {
         assert_eq!(table.get([7]).unwrap(), None, "seed {seed}: deleted");
         assert_eq!(table.get([8]).unwrap(), None, "seed {seed}: expired");
         assert_eq!(table.iter().unwrap().count(), 98, "seed {seed}");
+    }
+}
+
+/// A table that was dropped while it was sorted may be back by a rollback: it stays as the savepoint has it.
+#[test]
+fn a_rollback_amid_sorting_is_not_undone() {
+    let env = Env::memory(1);
+    let db = open(&env);
+    let table = db.table("t").layout(Layout::wb_tree()).open().unwrap();
+    let other = db.table("other").layout(Layout::wb_tree()).open().unwrap();
+    table.put(b"k", b"1").unwrap();
+    db.savepoint("s").unwrap();
+    table.put(b"k", b"2").unwrap();
+    let mut came_back = false;
+    let error = table.set_layout_telling(Layout::wb_tree_ordered(), &mut |_, _| {
+        if !came_back {
+            db.drop_table("t").unwrap();
+            other
+                .set_layout_telling(Layout::leveling(4), &mut |_, _| {
+                    assert!(db.rollback("s").unwrap_err().to_string().contains("`other`"));
+                })
+                .unwrap();
+            db.rollback("s").unwrap();
+            came_back = true;
+        }
+    });
+    assert!(error.unwrap_err().is_not_found());
+    let table = db.table("t").open().unwrap();
+    assert_eq!(table.get(b"k").unwrap(), Some(b"1".to_vec()));
+    assert!(!table.layout().unwrap().is_ordered());
+    table.put(b"k", b"3").unwrap();
+    table.set_layout(Layout::wb_tree_ordered()).unwrap();
+    assert_eq!(table.get(b"k").unwrap(), Some(b"3".to_vec()));
+}
+
+/// What a filter drops of the table while it is sorted may have been copied already: a deletion that comes then must
+/// reach the copy, also where no run lies beneath it any more.
+#[test]
+fn what_is_deleted_amid_sorting_stays_deleted_where_a_filter_has_emptied_the_table() {
+    for layout in ordered_layouts() {
+        let env = Env::memory(2);
+        let db = open(&env);
+        let drops = Arc::new(AtomicBool::new(false));
+        let asked = Arc::clone(&drops);
+        let keep = move |_: &[u8], _: &[u8]| if asked.load(Relaxed) { Keep::Drop } else { Keep::Keep };
+        let table = db.table("t").layout(layout).compaction_filter(keep).open().unwrap();
+        for key in [b"a", b"k"] {
+            table.put(key, b"v").unwrap();
+            db.flush().unwrap();
+        }
+        let mut is_copied = false;
+        table
+            .set_layout_telling(Layout::wb_tree(), &mut |done, all| {
+                if done == all && !is_copied {
+                    is_copied = true;
+                    drops.store(true, Relaxed);
+                    table.compact().unwrap();
+                    table.delete(b"k").unwrap();
+                    db.flush().unwrap();
+                    drops.store(false, Relaxed);
+                }
+            })
+            .unwrap();
+        assert!(is_copied && table.get(b"k").unwrap().is_none(), "{layout}");
     }
 }

@@ -183,6 +183,7 @@ impl TableVersion for RunSetTable {
         contents: &Contents,
     ) -> Result<Box<dyn Job>> {
         let slice: &Slice = plan.work()?;
+        let slice = &Slice { is_bottom: slice.is_bottom && !plan.keeps_tombstones, ..slice.clone() };
         let apart = self.context.apart(buffer).filter(|_| slice.leaves_values());
         let (newer, shape) = flushed(contents, apart.as_ref());
         let expected = self.expected(slice, newer, shape);

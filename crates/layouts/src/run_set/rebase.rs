@@ -1,6 +1,7 @@
 //! Rebasing: fits what a job made to the runs as they are by then. The outcome is an edit, and so is a range that goes
 //! without a job.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use forebay_base::{Error, Range, Result};
@@ -78,8 +79,12 @@ impl<F: Fragment> RunSet<F> {
         let taken: Vec<Taken> = on_disk.map(|(run, range)| self.taken(*run, range)).collect();
         let below = if is_ingest { self.residents().next().map_or(0, |run| run.below) } else { act.below() };
         let (into, level) = match self.last_on_disk() {
-            // What has a range of its own needs no run of its own.
-            Some(last) if is_ingest && self.has_nothing_at(&parts) => (last.id, last.level),
+            // What has a range of its own needs no run of its own. Where a merge goes on it would lie in its way.
+            Some(last)
+                if is_ingest && self.is_free(last.id, &BTreeSet::new()) && self.has_nothing_at(&parts) =>
+            {
+                (last.id, last.level)
+            }
             _ => (act.target().unwrap_or(NodeId(self.next_id)), level),
         };
         let (flushed_bytes, goes_on) = (act.buffer().map_or(0, |buffer| buffer.bytes), act.goes_on());

@@ -17,6 +17,7 @@ mod evictions;
 mod jungle;
 
 use super::plan::Made;
+use super::set::Underway;
 use super::simulate::CountedFile;
 use super::*;
 use crate::inventory::{Inventory, Keys, ListModel};
@@ -565,6 +566,28 @@ fn a_first_flush_and_an_ingest_do_not_both_come_in() {
         assert!(!runs.set.takes(&made) && runs.set.rebase(made).is_err(), "{policy}");
         let again = runs.set.flush(1, UNIT * RECORD_BYTES, &BTreeSet::new(), drained);
         assert!(runs.set.takes(&Made::new(again, Vec::new())), "{policy}");
+    }
+}
+
+/// A part that lies where nothing else does joins the oldest run, but for one that a merge goes on to fill: it cancelled
+/// that, and the merge's last slice then met the part.
+#[test]
+fn an_ingest_stays_out_of_a_run_that_a_merge_fills() {
+    for policy in policies() {
+        let mut runs = simulated(policy, Keys::Unique);
+        let ingest = |runs: &mut SimulatedRuns, low: u64, high: u64| {
+            let part = evictions::part(low, high);
+            let edit = runs.set.rebase(Made::new(Slice::default(), vec![part])).unwrap();
+            runs.set = runs.set.apply(&edit).unwrap().0;
+        };
+        ingest(&mut runs, 0, 100);
+        ingest(&mut runs, 50, 600);
+        let ids: Vec<_> = runs.set.runs().iter().map(|run| run.id()).collect();
+        assert_eq!(ids.len(), 2, "{policy}");
+        let merge = Underway { inputs: vec![ids[0]], into: ids[1], level: runs.set.runs()[1].level };
+        runs.set.underway.push(merge.clone());
+        ingest(&mut runs, 700, 800);
+        assert_eq!((runs.set.runs().len(), &runs.set.underway), (3, &vec![merge]), "{policy}");
     }
 }
 

@@ -17,6 +17,8 @@ pub struct Plan {
     pub nodes: Vec<NodeKey>,
     /// Bytes of records to be read from lists.
     pub bytes: u64,
+    /// Whether tombstones stay, although nothing older lies beneath them: for who follows what is flushed.
+    pub keeps_tombstones: bool,
     work: Arc<dyn Work>,
 }
 
@@ -26,7 +28,7 @@ pub(crate) trait Work: Any + fmt::Debug + Send + Sync {}
 impl Plan {
     pub(crate) fn new(nodes: Vec<NodeKey>, bytes: u64, work: impl Work) -> Self {
         debug_assert!(nodes.is_sorted_by(|one, next| one < next), "each node is busy once");
-        Self { nodes, bytes, work: Arc::new(work) }
+        Self { nodes, bytes, keeps_tombstones: false, work: Arc::new(work) }
     }
 
     /// What was planned, if this layout has.

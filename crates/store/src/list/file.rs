@@ -226,8 +226,7 @@ impl ListFile {
         let (index, filter, digest) =
             parse().ok_or_else(|| damaged("page search and filter are malformed"))?;
         let density = self.noted_density().unwrap_or(index.density(self.store.options.order, footer.records));
-        let held_bytes = self.store.metrics.filter_memory_bytes.get();
-        let allowed = self.store.filter_level.allowance_beside(held_bytes, density, self.meta.id);
+        let allowed = self.store.filter_allowance(density, self.meta.id);
         Ok(Body::new(&self.store, file, footer, index, filter, digest, allowed))
     }
 

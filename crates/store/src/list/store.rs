@@ -10,7 +10,7 @@ use forebay_env::sync::atomic::{AtomicU64, Ordering};
 use forebay_env::{Clock, FileSystem};
 
 use super::disk::DiskUse;
-use super::filter::{FilterKind, FilterLevel};
+use super::filter::{Allowance, FilterKind, FilterLevel};
 use super::resident_limit::ResidentLimit;
 use super::trash::{Leaving, Trash};
 use crate::cache::PageCache;
@@ -113,6 +113,11 @@ impl ListStore {
             disk: Arc::default(),
             ..self.clone()
         }
+    }
+
+    /// How thin the filter of a list is to be that comes to the others.
+    pub(super) fn filter_allowance(&self, density: f64, id: u64) -> Allowance {
+        self.filter_level.allowance_beside(self.metrics.filter_memory_bytes.get(), density, id)
     }
 
     /// A fresh file id.

@@ -10,7 +10,7 @@ fn part_of(range: Range, records: u64) -> Part<CountedFile> {
     Part { range, fragment, portion, is_bottom: false }
 }
 
-fn part(low: u64, high: u64) -> Part<CountedFile> {
+pub(super) fn part(low: u64, high: u64) -> Part<CountedFile> {
     part_of(Range { low: Bound::at_prefix(low), high: Some(Bound::at_prefix(high)) }, 100)
 }
 

@@ -21,7 +21,7 @@ const DENSITY_PARTS: f64 = 4.0;
 /// Bits a key that are left at the least: of filters that tell ranks, and of others.
 const RANKED_BITS_MIN: f64 = 0.25;
 const OTHER_BITS_MIN: f64 = 3.0;
-/// This part more than their share is full: there is always a list that comes while room is made.
+/// Filters are full at this part above their share: there is always a list that comes while room is made.
 const FULL_SHARE: u64 = 8;
 /// The level that is none.
 const UNBOUND: u32 = u32::MAX;
@@ -33,7 +33,7 @@ const BITS_MIN: f64 = 0.01;
 pub struct FilterLevel {
     /// The bits a key would have of a list that has one key at all places.
     bits: AtomicU32,
-    /// From here on all filters take too much, however thin they are. At the lowest level that says something.
+    /// From here on all filters take too much, however thin they are. It only counts at the lowest level.
     full_bytes: AtomicU64,
 }
 
@@ -78,6 +78,11 @@ impl FilterLevel {
     /// Whether there is a bound.
     pub fn is_bound(&self) -> bool {
         self.bits.load(Ordering::Relaxed) != UNBOUND
+    }
+
+    /// Whether there is more room than was full when it was set.
+    pub fn is_outgrown(&self, bytes_max: u64) -> bool {
+        self.is_bound() && bytes_max > self.full_bytes.load(Ordering::Relaxed)
     }
 
     /// From now on, where all filters may take so many bytes; `None` for no bound.
@@ -216,6 +221,8 @@ mod tests {
             let beside = |held: u64| level.allowance_beside(held, 1e5, 1);
             assert_ne!(beside(bytes), Allowance::NONE, "what comes amid making room");
             assert_eq!(beside(bytes / 4 * 5) == Allowance::NONE, comes_to_none, "of {bytes} bytes");
+            assert!(!level.is_outgrown(bytes));
+            assert_eq!(level.is_outgrown(bytes / 4 * 5), level.is_bound(), "of {bytes} bytes");
         }
     }
 

@@ -91,9 +91,8 @@ impl GrowingFilter {
 
     /// As [`thin`](Self::thin), before anybody looks: it moves to memory of its own length.
     pub fn thinned(mut self, allowed: Allowance, keys: u64) -> Self {
-        if self.thin(allowed, keys) > 0 {
-            self.blocks.fit();
-        }
+        self.thin(allowed, keys);
+        self.blocks.fit();
         self
     }
 

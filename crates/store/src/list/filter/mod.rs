@@ -152,12 +152,11 @@ impl Filter {
     /// As [`thin`](Self::thin), before anybody looks: it moves to memory of its own length.
     pub(crate) fn thinned(mut self, allowed: Allowance, keys: u64) -> Self {
         let allowed = if sometimes!(1 in 4) { Allowance::bits((keys % 8) as f64) } else { allowed };
-        // A small one gives nothing back where it is.
-        if self.thin(allowed, keys) > 0 || allowed == Allowance::NONE {
-            match &mut self {
-                Self::Blocks(blocks, _) => blocks.fit(),
-                Self::Fingerprints(fingerprints) => fingerprints.fit(),
-            }
+        self.thin(allowed, keys);
+        // A small one has given nothing back where it is.
+        match &mut self {
+            Self::Blocks(blocks, _) => blocks.fit(),
+            Self::Fingerprints(fingerprints) => fingerprints.fit(),
         }
         self
     }

@@ -70,8 +70,7 @@ impl ListWriter {
         let index = std::mem::replace(&mut self.index, PageIndex::new(starts, BLOCK_BYTES as u64));
         let digest = std::mem::replace(&mut self.digest, Digest::new(0));
         let density = index.density(self.store.options.order, footer.records);
-        let held_bytes = self.store.metrics.filter_memory_bytes.get();
-        let allowed = self.store.filter_level.allowance_beside(held_bytes, density, self.id);
+        let allowed = self.store.filter_allowance(density, self.id);
         let body = Body::new(&self.store, file, footer, index, filter, digest, allowed);
         self.store.disk.finish(meta.bytes);
         self.finished = true;

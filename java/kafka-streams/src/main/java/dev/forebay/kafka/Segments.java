@@ -84,7 +84,8 @@ final class Segments {
         }
         others.forEach(other -> divide(other, oldest, tables));
         if (!others.isEmpty() && database.isExactlyOnce()) {
-            // A dropped table is away at once. And who comes back to the last commit would divide all of it again.
+            // A dropped table is gone at once, also for who opens the store at least once and does not go back. And who
+            // does would divide all of it again.
             database.makeDurable();
         }
         others.forEach(other -> database.dropTable(name(other)));

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use forebay::limits::VALUE_BYTES_MAX;
 use forebay::{Database, Error, Follower, Layout, OrderedTable, PrefixFilter, Result, Table, TableBuilder};
 use forebay_env::sync::{Mutex, MutexGuard, RwLock};
 
@@ -22,6 +23,9 @@ use crate::replication::{Followers, Following};
 use crate::stripe::Stripe;
 use crate::syncs::Syncs;
 use crate::tls::Tls;
+
+/// The longest argument that may be allowed: a value has its type and its expiry beside it.
+const ARGUMENT_BYTES_MAX: usize = VALUE_BYTES_MAX - (1 << 20);
 
 /// As many databases as `SELECT` knows.
 pub(crate) const DATABASES: usize = 16;
@@ -144,6 +148,14 @@ impl Shared {
             next_id: AtomicU64::new(1),
             started: Instant::now(),
         };
+        let argument_bytes = shared.config.argument_bytes_max;
+        if argument_bytes > ARGUMENT_BYTES_MAX {
+            let most = ARGUMENT_BYTES_MAX >> 20;
+            let told = format!(
+                "arguments of up to {argument_bytes} bytes; a value has no room for more than {most}M"
+            );
+            return Err(Error::invalid(told));
+        }
         shared.events.set(&shared.config.events).map_err(Error::invalid)?;
         shared.pass_containers()?;
         Ok(shared)

@@ -44,6 +44,12 @@ impl<A: Aggregate> CompressedAggregator<A> {
     }
 }
 
+impl<A: Aggregate> Drop for TakenGroups<A> {
+    fn drop(&mut self) {
+        self.free(0..self.leaves.len());
+    }
+}
+
 impl<A: Aggregate> TakenGroups<A> {
     /// In how many leaves they are.
     pub fn leaves(&self) -> usize {

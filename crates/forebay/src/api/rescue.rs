@@ -20,6 +20,7 @@ use serde::Serialize;
 
 use crate::api::merge_rule::Operands;
 use crate::engine::Engine;
+use crate::history::refuse_inside;
 use crate::open::remove_files;
 use crate::versions::TableState;
 use crate::{Batch, Cursor, Damage, Database, Durability, MergeRule, Nearest, Options, Table, TableBuilder};
@@ -101,6 +102,7 @@ impl Rescue {
         let source = Database::open(source, self.options.clone().salvage(true))?;
         let engine = source.engine();
         let (fs, target) = (&engine.context.env.fs, target.as_ref());
+        refuse_inside(&**fs, target, &engine.context.dir, "the database")?;
         if fs.exists(target)? {
             let target = target.display();
             return Err(Error::invalid(format!("{target} exists already; name a new directory")));

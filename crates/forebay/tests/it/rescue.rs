@@ -282,3 +282,15 @@ fn a_panic_in_a_progress_callback_leaves_nothing_behind() {
     let report = rescue.run("/db", "/copy", &mut |_, _| ()).unwrap();
     assert_eq!(report.tables[0].records, 1);
 }
+
+/// The damaged one stays as it is.
+#[test]
+fn nothing_is_rescued_to_a_directory_inside_the_database() {
+    let (env, fs) = env_of(&sample(Layout::wb_tree()));
+    let before = fs.snapshot_files();
+    for target in ["/db", "/db/new", "/db/deep/new"] {
+        let error = Rescue::new(options(&env)).run("/db", target, &mut |_, _| ()).unwrap_err();
+        assert!(error.to_string().contains("inside the database"), "{error}");
+    }
+    assert_eq!(fs.snapshot_files().keys().collect::<Vec<_>>(), before.keys().collect::<Vec<_>>());
+}

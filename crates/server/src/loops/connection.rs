@@ -288,15 +288,13 @@ impl Connection {
                 Ok(()) => {}
             }
         }
-        if self.sent > READ_BYTES_MAX {
-            // One that always asks for more may never have got all.
+        // One that always asks for more may never have got all.
+        if self.sent > READ_BYTES_MAX || self.sent == self.reply.bytes.len() {
             self.gate.iter_mut().for_each(|gate| gate.replies_from -= self.sent);
             self.reply.bytes.drain(..std::mem::take(&mut self.sent));
         }
-        if self.sent == self.reply.bytes.len() {
-            self.sent = 0;
+        if self.reply.bytes.is_empty() {
             self.took_at = self.took_at.filter(|_| self.stream.has_unsent());
-            self.reply.bytes.clear();
             if self.reply.bytes.capacity() > KEPT_BYTES_MAX {
                 self.reply.bytes = Vec::new();
             }

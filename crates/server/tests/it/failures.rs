@@ -124,6 +124,22 @@ fn a_reply_at_disk_waits_for_the_sync() {
     assert!(careful.is_closed());
 }
 
+/// Where all replies before those that wait for a sync were sent, and there are none that wait: what comes next found
+/// the end of replies that were gone, and the server ended.
+#[test]
+fn who_wants_no_replies_may_go_on_while_a_sync_is_waited_for() {
+    let server = Running::new(Config::default());
+    let mut careful = server.client();
+    assert_eq!(careful.ask("FB.DURABILITY disk"), Got::ok());
+    for round in 0..200 {
+        send(&mut careful, &["DBSIZE", "CLIENT REPLY OFF", "SET k v"]);
+        assert_eq!(careful.read(), Got::Int(i64::from(round > 0)));
+        send(&mut careful, &["PING"]);
+        send(&mut careful, &["CLIENT REPLY ON"]);
+        assert_eq!(careful.read(), Got::ok());
+    }
+}
+
 /// A key that cannot be read is the trouble of who asks for it.
 #[test]
 fn a_lookup_that_fails_fails_who_asks_for_it_only() {

@@ -194,3 +194,13 @@ fn strangers_give_way_where_all_places_are_taken() {
     assert!(strangers[0].is_closed(), "the oldest has gone");
     assert_eq!([known.ask("PING"), client.ask("PING")], [0; 2].map(|_| Got::Simple("PONG".into())));
 }
+
+#[test]
+fn arguments_that_no_value_has_room_for_are_refused_at_the_start() {
+    let bind = |argument_bytes_max: usize| {
+        let config = Config { argument_bytes_max, listen: ([127, 0, 0, 1], 0).into(), ..Config::default() };
+        forebay_server::Server::bind(Running::open(&Running::files()), config)
+    };
+    assert!(bind(255 << 20).is_ok());
+    assert!(bind((255 << 20) + 1).err().expect("too long").to_string().contains("255M"));
+}

@@ -228,6 +228,9 @@ impl Database {
     /// call is in it, and nothing later than that number. (Ingested entries have no number.) Writes go on. It takes a
     /// flush and one edit of the manifest; from then on it holds the files that it needs.
     pub fn savepoint(&self, name: &str) -> Result<u64> {
+        refuse_guests()?;
+        // Not amid the drop of windows or of a cube: it would lack some of their tables, and not know why.
+        let _shared = self.engine.declared.read();
         self.engine.history.savepoint(name)
     }
 

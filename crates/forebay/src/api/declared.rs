@@ -152,9 +152,6 @@ impl Declared {
             return Err(is_no_declaration(&own));
         }
         write(&table, DECLARATION, DROPPED)?;
-        // A savepoint has what is flushed, and the tables that there are: one that lacks a table must know why.
-        engine.writer.flush()?;
-        engine.context.log()?.sync_to(u64::MAX)?;
         yield_point("tables of a declaration are to be dropped");
         kind.tables(engine, name).into_iter().try_for_each(|table| db.drop_table(&table))?;
         db.drop_table(&own)

@@ -123,7 +123,7 @@ impl Act {
     }
 
     /// A slice of a merge that is appended to the run it goes to, or merged with it.
-    fn of_merge(into: Option<NodeId>, appends: bool, goes_on: bool) -> Self {
+    pub(super) fn of_merge(into: Option<NodeId>, appends: bool, goes_on: bool) -> Self {
         match into.filter(|_| appends) {
             Some(into) => Self::Append { into, goes_on },
             None => Self::Merge { into, goes_on },

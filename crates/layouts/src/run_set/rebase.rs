@@ -35,6 +35,12 @@ impl<F: Fragment> RunSet<F> {
         if *is_bottom && !self.is_bottom(&inputs, range) {
             return false;
         }
+        // What has come in front of it meanwhile would be left for the next slice, and that ends where this one lies.
+        let comes_first = |run: &Run<F>| run.parts.first().is_some_and(|part| part.range.low < range.low);
+        let mut others = inputs.iter().filter(|&&id| Some(id) != made.slice.act.target());
+        if made.slice.act.goes_on() && others.any(|&id| self.run(id).is_some_and(|run| comes_first(run))) {
+            return false;
+        }
         // Of a key range all counts, also what this leaves there: where it begins and ends others have been told by.
         // And another one's eviction may have taken the rest of a run that only reaches over it.
         let key_range = made.slice.act.key_range();

@@ -584,6 +584,16 @@ fn an_ingest_stays_out_of_a_run_that_a_merge_fills() {
         ingest(&mut runs, 50, 600);
         let ids: Vec<_> = runs.set.runs().iter().map(|run| run.id()).collect();
         assert_eq!(ids.len(), 2, "{policy}");
+        // Nor does a first slice come in that it lies in front of.
+        let range = Range { low: Bound::at_prefix(20), high: Some(Bound::at_prefix(60)) };
+        let first = Slice {
+            taken: ids.iter().map(|&id| (id, range.clone())).collect(),
+            act: Act::of_merge(None, false, true),
+            range,
+            breaks: runs.set.breaks.count(),
+            ..Slice::default()
+        };
+        assert!(!runs.set.takes(&Made::new(first, Vec::new())), "{policy}");
         let merge = Underway { inputs: vec![ids[0]], into: ids[1], level: runs.set.runs()[1].level };
         runs.set.underway.push(merge.clone());
         ingest(&mut runs, 700, 800);

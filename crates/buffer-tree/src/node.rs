@@ -1,7 +1,8 @@
 //! A node: a range of records, the lists that hold them, oldest first, and the children below.
 //!
 //! **Invariant:** a node that trees share is immutable: an edit makes new ones along one path and shares all
-//! others. What a node caches depends on its own contents, and on those below it, only.
+//! others. What a node caches depends on its own contents, and on those below it, only; but for the tombstones of a leaf,
+//! which are known of lists that are open, and decide how soon it is merged.
 
 use std::sync::{Arc, OnceLock};
 

@@ -191,8 +191,7 @@ impl Space {
         let state = self.versions.state();
         let Some(table) = state.tables.get(&id) else { return Some(Ok(())) };
         // A table that is sorted anew is there twice until it is done, and what reads it holds files of others, too.
-        let is_alone =
-            || self.versions.first_reordering().is_none() || planted::is("refused-while-rewritten");
+        let is_alone = || !self.versions.reorders_any() || planted::is("refused-while-rewritten");
         let is_over = |room: &Room| room.claimed > room.bound && is_alone();
         let Some(room) = self.room(table).filter(is_over) else { return Some(Ok(())) };
         // Of a disk that fails as a whole the flush may be the only one to know: what it gave up cannot be removed

@@ -63,9 +63,9 @@ impl Versions {
         self.followers.lock().contains_key(&table)
     }
 
-    /// The first of the tables that are being reordered.
-    pub(crate) fn first_reordering(&self) -> Option<u32> {
-        self.followers.lock().keys().next().copied()
+    /// Whether any table is being reordered.
+    pub(crate) fn reorders_any(&self) -> bool {
+        !self.followers.lock().is_empty()
     }
 
     /// Notes how many records are copied, of how many.

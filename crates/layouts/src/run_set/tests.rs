@@ -16,6 +16,7 @@ mod dialogue;
 mod evictions;
 mod jungle;
 
+use self::evictions::{ingest, part};
 use super::plan::Made;
 use super::set::Underway;
 use super::simulate::CountedFile;
@@ -575,13 +576,8 @@ fn a_first_flush_and_an_ingest_do_not_both_come_in() {
 fn an_ingest_stays_out_of_a_run_that_a_merge_fills() {
     for policy in policies() {
         let mut runs = simulated(policy, Keys::Unique);
-        let ingest = |runs: &mut SimulatedRuns, low: u64, high: u64| {
-            let part = evictions::part(low, high);
-            let edit = runs.set.rebase(Made::new(Slice::default(), vec![part])).unwrap();
-            runs.set = runs.set.apply(&edit).unwrap().0;
-        };
-        ingest(&mut runs, 0, 100);
-        ingest(&mut runs, 50, 600);
+        ingest(&mut runs, part(0, 100));
+        ingest(&mut runs, part(50, 600));
         let ids: Vec<_> = runs.set.runs().iter().map(|run| run.id()).collect();
         assert_eq!(ids.len(), 2, "{policy}");
         // Nor does a first slice come in that it lies in front of.
@@ -596,7 +592,7 @@ fn an_ingest_stays_out_of_a_run_that_a_merge_fills() {
         assert!(!runs.set.takes(&Made::new(first, Vec::new())), "{policy}");
         let merge = Underway { inputs: vec![ids[0]], into: ids[1], level: runs.set.runs()[1].level };
         runs.set.underway.push(merge.clone());
-        ingest(&mut runs, 700, 800);
+        ingest(&mut runs, part(700, 800));
         assert_eq!((runs.set.runs().len(), &runs.set.underway), (3, &vec![merge]), "{policy}");
     }
 }

@@ -29,7 +29,7 @@ fn busy(slice: &Slice) -> BTreeSet<NodeId> {
 }
 
 /// What comes by itself.
-fn ingest(runs: &mut SimulatedRuns, part: Part<CountedFile>) {
+pub(super) fn ingest(runs: &mut SimulatedRuns, part: Part<CountedFile>) {
     let edit = runs.set.rebase(Made::new(Slice::default(), vec![part])).unwrap();
     runs.apply(&edit).unwrap();
 }

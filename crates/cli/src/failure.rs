@@ -57,6 +57,14 @@ impl Failure {
     }
 }
 
+/// How telling went where what failed is told behind it: that nobody reads standard output any more must not hide that.
+pub(crate) fn unless_closed(told: Result<(), Failure>) -> Result<(), Failure> {
+    match told {
+        Err(Failure::OutputClosed) => Ok(()),
+        told => told,
+    }
+}
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -6,7 +6,7 @@ use std::io::{self, BufWriter, Write};
 use serde::Serialize;
 
 use crate::args::Common;
-use crate::failure::Failure;
+use crate::failure::{Failure, unless_closed};
 use crate::form::Form;
 use crate::keys::Notation;
 use crate::screen::Screen;
@@ -30,19 +30,20 @@ impl Output {
         Self { out: BufWriter::with_capacity(64 << 10, Screen::stdout(form)) }
     }
 
-    /// Tells what the work came to: an object to a program, a line to a person who wants to know.
+    /// Tells what the work came to: an object to a program, a line to a person who wants to know. That nobody reads it
+    /// must not hide what may have failed.
     pub(crate) fn summary(
         common: &Common,
         object: &impl Serialize,
         text: impl fmt::Display,
     ) -> Result<(), Failure> {
         let mut output = Self::new(common.form());
-        match common.form() {
-            Form::Json => output.json("summary", object)?,
-            Form::Text if common.is_quiet() => {}
-            Form::Text => output.line(text)?,
-        }
-        output.flush()
+        let told = match common.form() {
+            Form::Json => output.json("summary", object),
+            Form::Text if common.is_quiet() => Ok(()),
+            Form::Text => output.line(text),
+        };
+        unless_closed(told.and_then(|()| output.flush()))
     }
 
     /// Prints one object where the answer is for a program; a person is told nothing.

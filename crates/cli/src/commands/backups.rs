@@ -7,7 +7,7 @@ use forebay::Backups;
 use forebay_units::sizes;
 
 use crate::args::Common;
-use crate::failure::Failure;
+use crate::failure::{Failure, unless_closed};
 use crate::form::Form;
 use crate::output::Output;
 use crate::screen;
@@ -30,16 +30,16 @@ pub(crate) fn run(args: &BackupsArgs, common: &Common) -> Result<(), Failure> {
     let mut output = Output::new(common.form());
     let mut damaged = 0;
     for backup in backups.list()? {
-        match common.form() {
+        let told = match common.form() {
             Form::Text => {
                 let bytes = sizes::human(backup.bytes);
                 let (number, sequence, files) = (backup.number, backup.last_sequence, backup.files);
-                output.line(format_args!(
-                    "backup {number}: up to record {sequence}, {bytes} in {files} files"
-                ))?;
+                output
+                    .line(format_args!("backup {number}: up to record {sequence}, {bytes} in {files} files"))
             }
-            Form::Json => output.json("backup", &backup)?,
-        }
+            Form::Json => output.json("backup", &backup),
+        };
+        unless_closed(told)?;
         if args.verify {
             for problem in backups.verify(backup.number)? {
                 tell!("forebay: backup {}: {}", backup.number, screen::message(&problem.to_string()));
@@ -47,7 +47,7 @@ pub(crate) fn run(args: &BackupsArgs, common: &Common) -> Result<(), Failure> {
             }
         }
     }
-    output.flush()?;
+    unless_closed(output.flush())?;
     match damaged {
         0 => Ok(()),
         _ => Err(Failure::Said),

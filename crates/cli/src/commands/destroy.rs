@@ -4,7 +4,7 @@ use clap::Args;
 use forebay::Database;
 use serde_json::json;
 
-use super::aggregate::INPUTS;
+use super::aggregate::{INPUTS, groups_told};
 use crate::args::{Common, DatabaseArgs, Writing};
 use crate::database::{Access, known_table, open};
 use crate::failure::Failure;
@@ -36,11 +36,18 @@ pub(crate) fn run(args: &DestroyArgs, common: &Common) -> Result<(), Failure> {
         Some(name) => {
             let db = open(path, common, Access::Write)?;
             drop(known_table(&db, name)?);
-            db.drop_table(name)?;
             // Groups go with what tells which files they are of, or these would not be counted again.
             let inputs = format!("{name}{INPUTS}");
-            if db.tables().iter().any(|(name, _)| *name == inputs) {
-                db.drop_table(&inputs)?;
+            let told = groups_told(&db, &inputs);
+            db.drop_table(name)?;
+            match told {
+                Ok(Some(_)) => db.drop_table(&inputs)?,
+                Ok(None) => {}
+                // Damaged groups are what one wants to be rid of; whether that table is theirs is not known.
+                Err(failure) => {
+                    let inputs = screen::message(&inputs);
+                    tell!("forebay: table `{inputs}` stays, as it cannot be read: {failure}");
+                }
             }
             db.close()?;
         }

@@ -11,7 +11,7 @@ use clap::Args;
 use forebay::{Batch, Damage, Database, Durability, Error, Options, Rescue, RescueReport};
 use serde_json::{Map, Value};
 
-use super::aggregate::{INPUTS, RESCUED};
+use super::aggregate::{INPUTS, RESCUED, may_have_told};
 use crate::args::{Common, Reading};
 use crate::database::{by_key, patiently};
 use crate::failure::Failure;
@@ -154,7 +154,10 @@ fn mark(path: &Path, report: &RescueReport, options: &Options) -> Result<(), Fai
     let db = Database::open(path, options.clone())?;
     let mut batch = Batch::new();
     for (inputs, places) in lost {
-        batch.put(&db.table(inputs).existing(true).open()?, RESCUED, places.to_string().as_bytes());
+        // A user's own tables may be called so, too, and stay as they are.
+        if may_have_told(&db, inputs)? {
+            batch.put(&db.table(inputs).existing(true).open()?, RESCUED, places.to_string().as_bytes());
+        }
     }
     db.commit(batch, Durability::Disk)?;
     Ok(db.close()?)

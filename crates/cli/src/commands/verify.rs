@@ -39,11 +39,10 @@ pub(crate) fn run(args: &VerifyArgs, common: &Common) -> Result<(), Failure> {
     });
     bar.finish_and_clear();
     let report = outcome?;
-    let mut output = Output::new(form);
-    match form {
-        Form::Json => output.json("summary", &report)?,
-        Form::Text if common.is_quiet() => {}
-        Form::Text => output.line(format_args!(
+    Output::summary(
+        common,
+        &report,
+        format_args!(
             "{}, {}, {}, {}; log: {}, {}, {}; checked: {}",
             counted(report.files, "file"),
             counted(report.pages, "page"),
@@ -56,9 +55,8 @@ pub(crate) fn run(args: &VerifyArgs, common: &Common) -> Result<(), Failure> {
                 0 => "no problem".to_string(),
                 count => counted(count as u64, "problem"),
             }
-        ))?,
-    }
-    output.flush()?;
+        ),
+    )?;
     for problem in &report.problems {
         tell!("forebay: {}", screen::message(problem));
     }

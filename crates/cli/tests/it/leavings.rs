@@ -156,6 +156,28 @@ fn a_signal_tells_how_much_is_loaded() {
     assert_eq!(folder.ok("scan db os").lines().count(), 20);
 }
 
+/// It said how many were loaded, and not that any of them may be lost: closing is what makes them durable.
+#[test]
+fn a_load_into_memory_that_cannot_be_closed_tells_that() {
+    let folder = Folder::new("load-unclosed");
+    let arguments = ["load", "db", "t", "-", "--json", "--batch", "10", "--durability", "memory"];
+    let mut load = folder.command(&arguments);
+    let load = load.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = load.spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    (10..35).for_each(|key| writeln!(input, "{key}").unwrap());
+    let mut told = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert!(told.any(|line| line.unwrap().ends_with("\"acknowledged\":20}")));
+    // A directory is where closing writes a file.
+    std::fs::create_dir(folder.path("db/CURRENT.tmp")).unwrap();
+    writeln!(input, "{}", "x".repeat((64 << 10) + 1)).unwrap();
+    drop(input);
+    let mut said = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+    assert!(said.contains("CURRENT.tmp") && !said.contains("loaded before it"), "{said:?}");
+}
+
 /// It waited for ever to say so where nobody read it any more, and no signal but KILL ended it.
 #[test]
 fn a_signal_ends_a_load_whose_words_nobody_reads() {

@@ -254,3 +254,43 @@ fn a_closed_standard_error_is_no_panic() {
     assert_eq!(code(&store), Some(0));
     assert_eq!(folder.ok("aggregate --store db --final f.csv --skip-bad").lines().count(), 3);
 }
+
+/// Flips one bit of the largest list in a directory.
+fn damage(folder: &Folder, dir: &str) {
+    let entries = std::fs::read_dir(folder.path(dir)).unwrap().map(|entry| entry.unwrap().path());
+    let lists = entries.filter(|path| path.to_str().unwrap().contains(".list"));
+    let list = lists.max_by_key(|path| path.metadata().unwrap().len()).unwrap();
+    let mut bytes = std::fs::read(&list).unwrap();
+    bytes[100] ^= 1;
+    // Another file, should this one have another name elsewhere.
+    std::fs::remove_file(&list).unwrap();
+    std::fs::write(&list, bytes).unwrap();
+}
+
+/// Whoever read standard output had gone away, and the exit code was 0; of most nothing was said.
+#[test]
+fn what_failed_is_told_also_where_nobody_reads_the_answer() {
+    let folder = Folder::new("closed-output");
+    let assert_told = |words: &str, told: &str| {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let arguments: Vec<&str> = words.split(' ').collect();
+        let output = folder.command(&arguments).stdout(writer).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(1) && said.contains(told), "{words}: {said:?}");
+    };
+    let rows: String = (0..5000).map(|key| format!("{key},{key}\n")).collect();
+    std::fs::write(folder.path("f.csv"), rows + "5000\n").unwrap();
+    assert_told("load db t f.csv --keep-changes 1M --json", "record 5001");
+    let stream = folder.command(&["changes", "db", "--stream"]).output().unwrap().stdout;
+    std::fs::write(folder.path("cut"), &stream[..stream.len() - 40]).unwrap();
+    assert_told("follow copy cut", "cut off");
+    folder.ok("compact db");
+    folder.ok("backup db kept");
+    damage(&folder, "kept");
+    assert_told("backups kept --verify", "backup 1");
+    damage(&folder, "db");
+    assert_told("verify db", "offset");
+    assert_told("rescue db saved", "offset");
+    assert!(folder.path("saved").is_dir());
+}

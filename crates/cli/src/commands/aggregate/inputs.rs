@@ -139,11 +139,11 @@ impl<'scope, 'env> Inputs<'scope, 'env> {
                 return Ok(None);
             }
         };
-        let from = match tracked.packing {
-            Packing::Plain => tracked.open_at(start.offset)?,
-            Packing::Packed => tracked.open_at(0)?,
+        let Unpacked { name, mut from, file } = match tracked.packing {
+            // Its beginning told that: bytes amid it may look like anything.
+            Packing::Plain => self.as_it_is(tracked.open_at(start.offset)?),
+            Packing::Packed => self.unpacked(tracked.open_at(0)?)?,
         };
-        let Unpacked { name, mut from, file } = self.unpacked(from)?;
         if tracked.packing == Packing::Packed && is_unpacked {
             io::copy(&mut (&mut from).take(start.offset), &mut io::sink())
                 .map_err(|error| Failure::work(format!("cannot read {name}: {error}")))?;
@@ -159,6 +159,12 @@ impl<'scope, 'env> Inputs<'scope, 'env> {
         let Unpacked { name, from, file } = self.unpacked(open(path)?)?;
         let (start, state, tail) = (Position::default(), State::Stateless, Tail::Taken);
         Ok(Input { name, from, file, start, state, tail, tracked: None, bytes_before })
+    }
+
+    /// What is known to be no packed data.
+    fn as_it_is(&self, opened: Opened) -> Unpacked<'scope> {
+        let Opened { name, from, file, .. } = opened;
+        Unpacked { name, from: Box::new(Counted { from, progress: self.progress }), file }
     }
 
     /// What begins as packed data do is unpacked.

@@ -88,7 +88,7 @@ use shape::Shape;
 use sheet::{Sheet, Style};
 pub(crate) use shown::{Key, Shown};
 use store::Store;
-pub(crate) use tables::{INPUTS, RESCUED, writable};
+pub(crate) use tables::{INPUTS, RESCUED, groups_told, may_have_told, writable};
 
 /// Where groups go.
 enum Out {

@@ -49,6 +49,11 @@ impl Phrase {
     }
 }
 
+/// The key that looks so: its words are shown as they are.
+pub(super) fn key(text: &[u8]) -> Vec<u8> {
+    keys::of(text.split(|&byte| byte == b' ').map(Some))
+}
+
 /// Appends what a key looks like.
 pub(super) fn text(key: &[u8], out: &mut Vec<u8>) {
     for (place, word) in keys::split(key).enumerate() {

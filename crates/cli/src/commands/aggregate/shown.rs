@@ -12,6 +12,7 @@ use super::by::{self, By};
 use super::kmers;
 use super::labels::Labels;
 use super::order::Arrangement;
+use super::phrases;
 use super::sheet::{self, Encoder, Header, Sheet, Style};
 use super::store;
 use super::tables::{INPUTS, RESCUED, SHAPE};
@@ -89,7 +90,7 @@ impl Shown {
                     ))),
                 }
             }
-            Labels::Phrases => Ok(joined(&text.split(|&byte| byte == b' ').collect::<Vec<_>>())),
+            Labels::Phrases => Ok(phrases::key(text)),
             Labels::Kmers(k) => {
                 let mut key = None;
                 let mut roller = kmers::Roller::<u128>::new(*k);
@@ -106,9 +107,12 @@ impl Shown {
 
     /// What the keys begin with that begin like a text.
     pub(crate) fn prefix(&self, text: &[u8]) -> Result<Vec<u8>, Failure> {
-        let separator = match &self.labels {
-            Labels::Columns(_) => b'\t',
-            Labels::Phrases => b' ',
+        let (mut key, may_go_on) = match &self.labels {
+            Labels::Columns(_) => {
+                let cells: Vec<&[u8]> = text.split(|&byte| byte == b'\t').collect();
+                (joined(&cells), cells.last() != Some(&&b"\\N"[..]))
+            }
+            Labels::Phrases => (phrases::key(text), true),
             Labels::Kmers(_) => {
                 let reason =
                     "k-mers have no ranges: of a k-mer and its reverse complement the lesser is kept";
@@ -116,10 +120,7 @@ impl Shown {
             }
             _ => return Ok(text.to_vec()),
         };
-        let cells: Vec<&[u8]> = text.split(|&byte| byte == separator).collect();
-        let mut key = joined(&cells);
-        // The last one may go on.
-        if cells.last() != Some(&&b"\\N"[..]) {
+        if may_go_on {
             key.truncate(key.len().saturating_sub(keys::END_BYTES));
         }
         Ok(key)

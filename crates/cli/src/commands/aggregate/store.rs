@@ -101,6 +101,12 @@ impl Store {
         let inputs = db.table(&inputs_name).existing(is_read_only).open()?;
         let kept = kept_shape(&inputs)?;
         let is_new = kept.is_none();
+        if !has_groups && is_new && inputs.iter()?.next().is_some() {
+            return Err(Failure::work(format!(
+                "{place} has a table `{inputs_name}` that is not of forebay aggregate, or lost what tells that: name another \
+                 --table"
+            )));
+        }
         if !has_groups && inputs.iter()?.take(2).count() > 1 {
             return Err(Failure::work(format!(
                 "{place} has no groups called `{name}` any more, and table `{inputs_name}` tells what was counted into them; \

@@ -82,13 +82,13 @@ pub(crate) fn run(args: &LoadArgs, common: &Common) -> Result<(), Failure> {
         if tally.records == 0 {
             made.undo(db);
         } else if let Err(error) = db.close()
-            && args.no_log
+            && args.durability() == Durability::Memory
         {
-            // Nothing is loaded for certain: without a log, closing makes it durable.
+            // Nothing is loaded for certain: closing is what makes it durable.
             return Err(error.into());
         }
-        // Whatever closing may add else, the first cause is the one to tell.
-        report::acknowledged(common.form(), tally.records)?;
+        // Whatever closing may add else, or whoever reads no more, the first cause is the one to tell.
+        let _ = report::acknowledged(common.form(), tally.records);
         return Err(stop.into_failure(&name, tally.records));
     }
     let stats = db.stats();

@@ -77,3 +77,38 @@ fn what_tells_the_inputs_of_groups_is_written_by_counting_alone() {
     folder.ok("put db my.inputs a b");
     folder.ok("delete db my.inputs a");
 }
+
+/// It went with the table of that name without the ending, whatever the two kept; nobody could write to it any more once
+/// it had a key `shape`; and groups took it for their own.
+#[test]
+fn a_table_of_ones_own_may_be_called_as_inputs_are() {
+    let folder = Folder::new("again-own");
+    std::fs::write(folder.path("f.csv"), "k\na\n").unwrap();
+    folder.ok("put db jobs.inputs a b");
+    let refused = folder.run("aggregate --store db --table jobs --by column:k f.csv");
+    refused.refused(1, &["`jobs.inputs`", "name another --table"]);
+    assert!(!refused.stderr.contains("destroy"), "{refused:?}");
+    folder.ok("put db jobs.inputs shape round");
+    folder.ok("put db jobs.inputs size 3");
+    folder.ok("put db jobs k v");
+    folder.ok("destroy db jobs");
+    assert_eq!(folder.ok("get db jobs.inputs a shape size"), "b\nround\n3\n");
+    // Nor is it the groups' where they have none, whatever its keys are called.
+    folder.ok("aggregate --store db --by column:k f.csv");
+    folder.ok("destroy db groups.inputs");
+    for key in ["shape", "rescued", "size"] {
+        folder.ok(&format!("put db groups.inputs {key} 3"));
+    }
+    folder.ok("destroy db groups");
+    assert_eq!(folder.ok("get db groups.inputs rescued shape size"), "3\n3\n3\n");
+}
+
+/// It was called packed, and was never counted, where a new store counted it.
+#[test]
+fn what_is_appended_to_text_is_text() {
+    let folder = Folder::new("again-appended");
+    std::fs::write(folder.path("f.csv"), "k\na\n").unwrap();
+    folder.ok("aggregate --store db --by column:k f.csv");
+    std::fs::write(folder.path("f.csv"), "k\na\nBZh91AY\n").unwrap();
+    assert_eq!(folder.ok("aggregate --store db f.csv"), "k\tcount\nBZh91AY\t1\na\t1\n");
+}

@@ -15,10 +15,16 @@ fn rescued(test: &str, of_groups: bool) -> Folder {
     }
     folder.ok("aggregate --store db --by column:k a.csv b.csv --out out.csv");
     folder.ok("aggregate --store db --table other --by column:k a.csv --out out.csv");
+    rescue_without(&folder, if of_groups { "groups" } else { "groups.inputs" });
+    folder
+}
+
+/// Flips one bit of a list of the table, and saves what is left.
+fn rescue_without(folder: &Folder, table: &str) {
     folder.ok("compact db");
     let lists = fs::read_dir(folder.path("db")).unwrap().map(|entry| entry.unwrap().path());
     let lists: Vec<_> = lists.filter(|path| path.extension().is_some_and(|end| end == "list")).collect();
-    let damage = if of_groups { "table `groups`" } else { "table `groups.inputs`" };
+    let damage = &*format!("table `{table}`");
     for list in &lists {
         let sound = fs::read(list).unwrap();
         let mut bytes = sound.clone();
@@ -26,7 +32,7 @@ fn rescued(test: &str, of_groups: bool) -> Folder {
         fs::write(list, &bytes).unwrap();
         if folder.run("verify db").stderr.contains(damage) {
             folder.run("rescue db saved").refused(1, &[damage]);
-            return folder;
+            return;
         }
         fs::write(list, &sound).unwrap();
     }
@@ -62,6 +68,39 @@ fn groups_that_lost_something_are_not_counted_on_in_silence() {
         folder.run("aggregate --store twice a.csv").refused(1, &["--despite-losses"]);
         folder.ok("destroy saved groups");
         folder.ok("aggregate --store saved --by column:k a.csv --out out.csv");
+    }
+}
+
+/// It was refused: what tells their files was read first, and that was what is damaged.
+#[test]
+fn groups_whose_inputs_cannot_be_read_are_destroyed() {
+    let folder = rescued("rescued-destroyed", false);
+    let destroyed = folder.run("destroy db groups");
+    assert!(destroyed.code == 0 && destroyed.stderr.contains("`groups.inputs` stays"), "{destroyed:?}");
+    folder.ok("destroy db groups.inputs");
+    folder.ok("aggregate --store db --by column:k a.csv --out out.csv");
+}
+
+/// A record was written into it; and where it kept groups, nothing could be rescued.
+#[test]
+fn a_table_of_ones_own_that_is_called_as_inputs_are_is_rescued_as_it_is() {
+    let rows: String = (0..2000).map(|key| format!("{key},{key}\n")).collect();
+    let [load, put] = ["load db own rows.csv", "put db own.inputs rescued mine"];
+    let [own, inputs] = ["own", "own.inputs"]
+        .map(|table| format!("aggregate --store db --table {table} --by column:1 --out out.csv rows.csv"));
+    for (test, commands) in [
+        ("rescued-own", vec![load, put]),
+        ("rescued-own-groups", vec![load, &inputs[..]]),
+        ("rescued-own-beside-groups", vec![&own[..], "destroy db own.inputs", put]),
+    ] {
+        let folder = Folder::new(test);
+        fs::write(folder.path("rows.csv"), &rows).unwrap();
+        for command in commands {
+            folder.ok(command);
+        }
+        let kept = folder.ok("scan db own.inputs");
+        rescue_without(&folder, "own");
+        assert_eq!(folder.ok("scan saved own.inputs"), kept);
     }
 }
 

@@ -82,6 +82,25 @@ fn other_commands_work_on_a_store() {
     folder.run_on("load db groups -", b"x\n").refused(1, &["groups", "aggregat"]);
 }
 
+/// A backslash was taken for the beginning of another byte, so that what was shown could not be asked for.
+#[test]
+fn phrases_are_asked_for_as_they_are_shown() {
+    let folder = Folder::new("store-backslashes");
+    std::fs::write(folder.path("f.txt"), "C:\\new folder \\N \\\\alpha \\beta\n").unwrap();
+    let shown = folder.ok("aggregate --store db --by ngram:2 f.txt");
+    assert_eq!(shown.lines().count(), 4);
+    let run =
+        |arguments: &[&str]| String::from_utf8(folder.command(arguments).output().unwrap().stdout).unwrap();
+    for line in shown.lines() {
+        let (phrase, count) = line.split_once('\t').unwrap();
+        assert_eq!(run(&["get", "db", "groups", phrase]), format!("{count}\n"), "{phrase}");
+        for prefix in [&phrase[..2], &phrase[..4], phrase] {
+            let found: String = shown.split_inclusive('\n').filter(|line| line.starts_with(prefix)).collect();
+            assert_eq!(run(&["scan", "db", "groups", "--prefix", prefix]), found, "{prefix}");
+        }
+    }
+}
+
 /// FASTA of two long sequences over many lines.
 fn fasta(seed: u64, bases: u64) -> String {
     let mut draws = Draws::new(seed);

@@ -23,8 +23,8 @@ pub(super) enum Kind {
     Date,
     /// Milliseconds since 1970.
     Time,
-    /// With this many digits behind the point.
-    Decimal(u8),
+    /// With this many digits behind the point; below 0, with so many zeros before it.
+    Decimal(i8),
 }
 
 /// Those without digits, by their names.
@@ -55,7 +55,8 @@ impl Kind {
             return Some(*kind);
         }
         let digits = name.strip_prefix(DECIMAL)?.parse::<u8>().ok();
-        digits.filter(|digits| *digits <= DECIMAL128_MAX_PRECISION).map(Self::Decimal)
+        let digits = digits.filter(|digits| *digits <= DECIMAL128_MAX_PRECISION);
+        digits.map(|digits| Self::Decimal(digits.cast_signed()))
     }
 
     pub(super) fn data_type(self) -> DataType {
@@ -67,7 +68,7 @@ impl Kind {
             Self::Bool => DataType::Boolean,
             Self::Date => DataType::Date32,
             Self::Time => DataType::Timestamp(TimeUnit::Millisecond, None),
-            Self::Decimal(scale) => DataType::Decimal128(DECIMAL128_MAX_PRECISION, scale.cast_signed()),
+            Self::Decimal(scale) => DataType::Decimal128(DECIMAL128_MAX_PRECISION, scale),
         }
     }
 
@@ -80,7 +81,7 @@ impl Kind {
             DataType::Decimal32(_, scale)
             | DataType::Decimal64(_, scale)
             | DataType::Decimal128(_, scale)
-            | DataType::Decimal256(_, scale) => Self::Decimal(u8::try_from(*scale).unwrap_or(0)),
+            | DataType::Decimal256(_, scale) => Self::Decimal(*scale),
             DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Self::Text,
             DataType::Binary
             | DataType::LargeBinary
@@ -194,17 +195,21 @@ pub(super) fn shown(text: &[u8], kind: &DataType) -> Shown {
         Kind::Date => {
             word.parse().map_or_else(|_| plain(), |day| Shown::Bytes(Day(day).to_string().into_bytes()))
         }
-        Kind::Decimal(scale) => Shown::Bytes(pointed(word, scale.into()).into_bytes()),
+        Kind::Decimal(scale) => Shown::Bytes(pointed(word, scale).into_bytes()),
         Kind::Int | Kind::Time => word.parse().map_or_else(|_| plain(), Shown::Int),
     }
 }
 
-/// Units with a point before so many of their digits.
-fn pointed(units: &str, scale: usize) -> String {
+/// Units with a point before so many of their digits; below 0, with so many zeros behind them.
+fn pointed(units: &str, scale: i8) -> String {
+    let places = usize::from(scale.unsigned_abs());
+    if scale <= 0 {
+        return if units == "0" { units.into() } else { format!("{units}{}", "0".repeat(places)) };
+    }
     let (sign, digits) = units.strip_prefix('-').map_or(("", units), |digits| ("-", digits));
-    let digits = format!("{digits:0>width$}", width = scale + 1);
-    let (whole, fraction) = digits.split_at(digits.len() - scale);
-    if scale == 0 { format!("{sign}{whole}") } else { format!("{sign}{whole}.{fraction}") }
+    let digits = format!("{digits:0>width$}", width = places + 1);
+    let (whole, fraction) = digits.split_at(digits.len() - places);
+    format!("{sign}{whole}.{fraction}")
 }
 
 #[cfg(test)]
@@ -245,6 +250,14 @@ mod tests {
             let text = key_text(given.as_bytes(), &field).expect("it is sound").expect("it is a value");
             assert_eq!(shown(&text, field.data_type()), expected, "{given}");
         }
+        // Of a negative scale units were taken for numbers.
+        let field = Field::new("c", DataType::Decimal128(10, -3), true);
+        for (given, units) in [("123000", "123"), ("-1000", "-1"), ("0", "0")] {
+            let text = key_text(given.as_bytes(), &field).expect("it is sound").expect("it is a value");
+            assert_eq!(text, units.as_bytes());
+            assert_eq!(shown(&text, field.data_type()), Shown::Bytes(given.into()));
+        }
+        assert!(key_text(b"123", &field).is_err());
         let field = Field::new("c", Kind::Date.data_type(), true);
         assert_eq!(key_text(b"", &field).expect("it is none"), None);
         assert!(key_text(b"today", &field).is_err());

@@ -658,7 +658,7 @@ class Backups:
     def verify(self, number: int) -> builtins.list[str]:
         """Reads every byte of a backup. Returns what is wrong."""
     def keep(self, newest: int) -> None:
-        """Removes all but the newest backups."""
+        """Removes all but the newest backups, at least one."""
 
 @final
 class Column:
@@ -794,7 +794,10 @@ class StoredAggregator:
     def delete(self, *key: Any, **named: Any) -> None:
         """Removes a group, of an aggregator that was made with ``deletes=True``."""
     def get_many(self, keys: _Arrow) -> Rows:
-        """The answers of groups, a row for each row of ``keys``, in their order; null where there is no such group."""
+        """The answers of groups, a row for each row of ``keys``, in their order; null where there is no such group.
+
+        All are of one moment.
+        """
     def top(self, name: str, count: int = 10) -> Rows:
         """The groups with the greatest answers under a name, the greatest first. Walks all groups."""
     def result(self) -> Rows:
@@ -952,7 +955,8 @@ class Windows:
         """The bytes that came with the last commit."""
     @property
     def late_rows(self) -> int:
-        """How many rows this object has left out, as they came too late."""
+        """How many rows this object has left out, as they came too late. Of those that had come in time, and whose window
+        ``expire`` dropped before they were committed, each group counts as one."""
     def expire(self, now: _Moment) -> int:
         """Makes it ``now``: drops the windows that are no longer kept, and returns how many. No clock is read.
 
@@ -970,7 +974,7 @@ class Windows:
     def get_many(self, keys: _Arrow) -> Rows:
         """The answers of groups, a row for each row of ``keys``, in their order; null where there is no such group.
 
-        The column ``window`` of ``keys`` has the type of that of ``result``, and times within windows.
+        All are of one moment. The column ``window`` of ``keys`` has the type of that of ``result``, and times within windows.
         """
     def top(self, name: str, count: int = 10, *, start: _Moment | None = None, end: _Moment | None = None) -> Rows:
         """The groups with the greatest answers under a name, the greatest first. Walks all groups of these windows."""

@@ -220,6 +220,110 @@ def test_single_groups_many_and_the_greatest(rng: random.Random, db: fb.Database
             groups.top("m")
 
 
+def test_exact_numbers_of_texts_have_the_order_of_numbers(db: fb.Database) -> None:
+    """They are answers of type text, and 9 came before 10."""
+    texts = ["9", "10", "200", "-5", "-10", "1e3", "99999999999999999999999.5"]
+    table = pa.table({"k": range(7), "v": texts})
+    aggs = {"total": fb.sum("v"), "most": fb.max("v"), "text": fb.max_text("v")}
+    for groups in (fb.Aggregator(key="k", aggs=aggs), db.aggregator("g", key="k", aggs=aggs)):
+        groups.update(table)
+        for name in ("total", "most"):
+            assert pa.table(groups.top(name, 7))["k"].to_pylist() == [6, 5, 2, 1, 0, 3, 4]
+        assert pa.table(groups.top("text", 3))["k"].to_pylist() == [6, 0, 2], "texts stay texts"
+
+
+class FineTime(datetime.datetime):
+    """As pandas has them."""
+
+    nanosecond = 7
+
+
+class FineSpan(datetime.timedelta):
+    nanoseconds = 7
+
+
+def test_times_that_a_column_does_not_have_are_of_no_group(db: fb.Database) -> None:
+    """They were taken for the time before, and the group of that was found, and deleted."""
+    at = datetime.datetime(2024, 2, 29, 12)
+    half, little = datetime.timedelta(milliseconds=500), datetime.timedelta(microseconds=400)
+    kinds: list[tuple[pa.DataType, Any, Any]] = [
+        (pa.timestamp("s"), at, at + half),
+        (pa.timestamp("ms"), at + half, at + little),
+        (pa.timestamp("us"), at + little, FineTime(2024, 2, 29, 12)),
+        (pa.duration("ms"), half, little),
+        (pa.duration("us"), little, FineSpan(1)),
+        (pa.time32("ms"), (at + half).time(), (at + little).time()),
+        (pa.date32(), at.date(), at),
+    ]
+    for number, (kind, right, wrong) in enumerate(kinds):
+        groups = db.aggregator(f"g{number}", key="at", aggs={"n": fb.count()}, deletes=True)
+        groups.update(pa.table({"at": pa.array([right], kind)}))
+        for call in (groups.get, groups.delete):
+            with pytest.raises(fb.Invalid, match="is no value of"):
+                call(wrong)
+        assert groups.get(right) == {"n": 1}
+    assert groups.get(datetime.datetime(2024, 2, 29)) == {"n": 1}, "a day begins with this"
+
+
+def test_nanoseconds_of_pandas_count() -> None:
+    since = (datetime.datetime(2024, 2, 29, 12) - datetime.datetime(1970, 1, 1)) // datetime.timedelta(microseconds=1)
+    for kind, begin, plain, fine in (
+        (pa.timestamp("ns"), since * 1000, datetime.datetime(2024, 2, 29, 12), FineTime(2024, 2, 29, 12)),
+        (pa.duration("ns"), 86_400_000_000_000, datetime.timedelta(1), FineSpan(1)),
+    ):
+        groups = fb.Aggregator(key="at", aggs={"n": fb.count()})
+        groups.update(pa.table({"at": pa.array([begin, begin, begin + 7], pa.int64()).cast(kind)}))
+        assert (groups.get(plain), groups.get(fine)) == ({"n": 2}, {"n": 1})
+
+
+def test_numbers_are_keys_of_decimals_with_all_their_digits() -> None:
+    """An int went by way of a float, and of a float six digits behind the point were left: to another group, or to none."""
+    of, whole = decimal.Decimal, 2**53 + 1
+    wide = fb.Aggregator(key="d", aggs={"n": fb.count()})
+    values = [of(whole), of("0.1234567"), of("1.5"), of(5)]
+    wide.update(pa.table({"d": pa.array(values, pa.decimal128(38, 18))}))
+    right: list[Any] = [whole, 0.1234567, 1.5, of("1.50"), 5, 5.0, of(5)]
+    for value in right:
+        assert wide.get(value) == {"n": 1}
+    others: list[Any] = [whole - 1, 0.123457]
+    for value in others:
+        assert wide.get(value) is None
+    narrow = fb.Aggregator(key="d", aggs={"n": fb.count()})
+    narrow.update(pa.table({"d": pa.array(values[2:], pa.decimal128(10, 1))}))
+    for value in right[2:]:
+        assert narrow.get(value) == {"n": 1}
+    with pytest.raises(fb.Invalid, match="`1.55` is no value of Decimal128"):
+        narrow.get(of("1.55"))
+    with pytest.raises(TypeError, match="a value of type bool"):
+        narrow.get(True)
+    units = b"".join(unit.to_bytes(16, "little") for unit in (123, 123, 123_000))
+    thousands = pa.Array.from_buffers(pa.decimal128(10, -3), 3, [None, pa.py_buffer(units)])
+    large = fb.Aggregator(key="d", aggs={"n": fb.count()})
+    large.update(pa.table({"d": thousands}))
+    assert (large.get(123_000), large.get(of("1.23E+8"))) == ({"n": 2}, {"n": 1})
+    with pytest.raises(fb.Invalid, match="`123` is no value of Decimal128"):
+        large.get(123)
+
+
+def test_groups_of_many_keys_come_in_batches_of_a_bounded_length() -> None:
+    """All rows of a record batch of keys were one, and panicked where answers came to 2 GiB."""
+    keys = pa.table({"k": range(70_000)})
+    counts = fb.Aggregator(key="k", aggs={"n": fb.count()})
+    counts.update(keys)
+    many = counts.get_many(keys)
+    assert [len(batch) for batch in many.batches()] == [65_536, 70_000 - 65_536]
+    assert pa.table(many)["k"].to_pylist() == list(range(70_000))
+    texts = [f"{at:05}" * 2200 for at in range(2000)]
+    words = fb.Aggregator(key="k", aggs={"w": fb.max_text("w")})
+    words.update(pa.table({"k": range(2000), "w": texts}))
+    asked = [2000, *range(2000), 2001, 7]
+    many = words.get_many(pa.table({"k": asked}))
+    assert sum(1 for _ in many.batches()) > 1
+    found = pa.table(many)
+    assert found["k"].to_pylist() == asked
+    assert found["w"].to_pylist() == [None, *texts, None, texts[7]]
+
+
 def test_any_consumer_and_any_producer(rng: random.Random) -> None:
     table = rows(rng, 500).select(["s", "i", "view"])
     groups = fb.Aggregator(key="s", aggs={"n": fb.count(), "again": fb.count(), "i": fb.sum("i")})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Iterator
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -107,6 +108,23 @@ def test_a_commit_is_as_durable_as_its_batch_was_to_be(db: fb.Database, kind: Ki
         batch.put(notes, b"k", b"v")
         last = groups.commit(ROWS, batch=batch, durability=of_commit)
         assert db.durable_sequence >= last, (of_batch, of_commit)
+
+
+@pytest.mark.parametrize("kind", ["aggregator", "windows"])
+def test_groups_of_many_keys_are_of_one_moment(db: fb.Database, kind: Kind) -> None:
+    """Each record batch of keys, and each part of a long one, was looked up as of its own."""
+    groups = made(db, kind)
+    groups.update(ROWS)
+    result = pa.table(groups.result())
+    keys = result.select(result.column_names[:-1])
+
+    def asked() -> Iterator[pa.RecordBatch]:
+        for batch in keys.to_batches(max_chunksize=1):
+            yield batch
+            groups.update(ROWS)
+
+    found = pa.table(groups.get_many(pa.RecordBatchReader.from_batches(keys.schema, asked())))
+    assert (found["n"].to_pylist(), counted(groups)) == ([1, 1], 6)
 
 
 def test_an_update_of_a_cube_is_committed_in_parts_by_how_many_groupings_there_are(db: fb.Database) -> None:

@@ -679,6 +679,94 @@ def test_a_database_may_be_dropped_amid_a_merge(place: Path) -> None:
     assert programmed(DROPPED, place / "db", Path(__file__).parent) == (0, "done\n", "")
 
 
+CLOSED = """
+import faulthandler, sys, threading, time
+import polars as pl
+import pyarrow as pa
+import forebay as fb
+sys.path.insert(0, sys.argv[1])
+from test_groups_own import Mean
+faulthandler.dump_traceback_later(60, exit=True)
+main, amid, closed = threading.get_ident(), threading.Event(), threading.Event()
+
+class Slow(Mean):
+    def merge(self, states, groups):
+        if threading.get_ident() != main and not amid.is_set():
+            amid.set()
+            closed.wait(60)
+            for _ in range(50):
+                time.sleep(0.01)
+        return super().merge(states, groups)
+
+one = fb.Aggregator(key="k", aggs={"m": Mean("v")})
+one.update(pl.DataFrame({"k": range(1000), "v": [1] * 1000}))
+states = pa.table(one.states())
+groups = fb.Aggregator(key="k", aggs={"m": Slow("v")}, threads=2)
+
+def closing():
+    for _ in range(20_000):
+        if amid.is_set():
+            break
+        yield from states.to_batches()
+    groups.close()
+    closed.set()
+
+assert groups.merge(pa.RecordBatchReader.from_batches(states.schema, closing())) > 0
+assert amid.is_set()
+print("done")
+"""
+
+
+def test_groups_may_be_closed_amid_a_call_of_another_thread() -> None:
+    """The call is the last that lets go of them then: it waited, with the interpreter's lock, for a merge that needs it."""
+    assert programmed(CLOSED, Path(__file__).parent) == (0, "done\n", "")
+
+
+INTERRUPTED = """
+import _thread, faulthandler, os, signal, sys, threading, time
+import polars as pl
+import pyarrow as pa
+import forebay as fb
+faulthandler.dump_traceback_later(100, exit=True)
+signal.signal(signal.SIGINT, signal.default_int_handler)
+main, merges = threading.get_ident(), 0
+
+class Padded(fb.UserAggregate):
+    name, state, answer = "padded", {"pad": "Binary"}, "Int64"
+
+    def update(self, values, groups):
+        count = max(pa.array(groups).to_pylist()) + 1
+        return pa.record_batch({"pad": pa.array([os.urandom(200) for _ in range(count)], pa.binary())})
+
+    def merge(self, states, groups):
+        global merges
+        if threading.get_ident() != main and merges < 1000:
+            merges += 1
+            if merges == 1:
+                _thread.interrupt_main()
+            time.sleep(0.002)
+        return self.update(states, groups)
+
+    def evaluate(self, states):
+        return pa.array([0] * len(states), pa.int64())
+
+groups = fb.Aggregator(key=["a", "b"], aggs={"p": Padded("v")})
+for at in range(300):
+    groups.update(pl.DataFrame({"a": range(1000), "b": [at] * 1000, "v": [0] * 1000}))
+try:
+    groups.by("a", memory="4MB", spill=sys.argv[1])
+except KeyboardInterrupt:
+    print("interrupted")
+assert merges > 0, "files were merged meanwhile"
+"""
+
+
+def test_ctrl_c_ends_a_roll_up_to_files(place: Path) -> None:
+    """What was made by then is let go of, and files of it are being merged by a function that needs the interpreter's lock."""
+    assert programmed(INTERRUPTED, place) == (0, "interrupted\n", "")
+    assert list(place.iterdir()) == []
+
+
 def test_the_object_that_came_last_merges(db: fb.Database) -> None:
     """In a notebook a function is mended and given again while the database stays open."""
 

@@ -6,7 +6,7 @@ import random
 import threading
 import time
 from array import array
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping
 from datetime import timedelta
 from pathlib import Path
 
@@ -120,6 +120,50 @@ def test_columns_of_arrow(db: fb.Database, rng: random.Random) -> None:
         table.put_arrow(rows, "name", "text")
     with pytest.raises(TypeError, match="__arrow_c_stream__"):
         table.put_arrow([1, 2], "id", "text")  # type: ignore[arg-type]
+
+
+def test_the_row_of_a_null_key_is_counted_from_the_first(db: fb.Database) -> None:
+    """Rows are put some hundred at a time, and were counted from the first of those."""
+    table = db.table("t")
+    keys = pa.array([None if at == 3259 else b"%d" % at for at in range(5000)], pa.binary())
+    values = pa.array([b"v"] * 5000, pa.binary())
+    chunks, apart = (pa.chunked_array([column[:3000], column[3000:]]) for column in (keys, values))
+    calls: list[Callable[[], object]] = [
+        lambda: table.put_many(keys, apart),
+        lambda: table.delete_many(pa.chunked_array([keys[:100], keys[100:]])),
+        lambda: table.put_arrow(pa.table({"k": chunks, "v": apart}), "k", "v"),
+    ]
+    for call in calls:
+        with pytest.raises(fb.Invalid, match="key of row 3259 is null"):
+            call()
+    assert not table
+
+
+def test_a_batch_with_rows_before_a_null_key_is_not_committed(db: fb.Database) -> None:
+    """They were committed without the others by whoever went on behind the error."""
+    table, batch = db.table("t"), db.batch()
+    rows = [pa.record_batch({"k": [key], "v": ["v"]}) for key in ("a", "b")]
+    rows.append(pa.record_batch({"k": pa.array([None], pa.string()), "v": ["v"]}))
+    with pytest.raises(fb.Invalid, match="key of row 2 is null"):
+        batch.put_arrow(table, pa.Table.from_batches(rows), "k", "v")
+    with pytest.raises(fb.Invalid, match="is null"):
+        batch.commit()
+    assert not table
+
+
+def test_tables_are_read_on_once_their_database_is_closed(place: Path) -> None:
+    """Loops over them raised Closed, where lookups did not."""
+    with fb.open(place / "db") as db:
+        table, ordered = db.table("t"), db.ordered_table("o")
+        for each in (table, ordered):
+            each.update({b"a": b"1", b"b": b"2"})
+    both = [(b"a", b"1"), (b"b", b"2")]
+    for each in (table, ordered):
+        assert sorted(each.items()) == both and sorted(each) == sorted(each.keys()) == [b"a", b"b"]
+        assert sorted(each.values()) == [b"1", b"2"] and pa.table(each.items()).num_rows == 2
+    assert list(ordered.range(b"b")) == both[1:] and list(ordered.prefix(b"a")) == both[:1]
+    with pytest.raises(fb.Error, match="closed"):
+        table[b"a"] = b""
 
 
 def test_ranges_prefixes_and_ends(db: fb.Database, rng: random.Random) -> None:

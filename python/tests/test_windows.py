@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -165,6 +166,33 @@ def test_late_rows(db: fb.Database) -> None:
     assert windows.windows() == minutes[9:]
     with pytest.raises(fb.Invalid, match="late is `keep`"):
         windows.update(late, late="keep")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("call", ["update", "commit"])
+def test_rows_are_late_that_time_passes_amid_a_call(db: fb.Database, call: str) -> None:
+    """From when on rows are kept was looked at once, before the first; then the call was refused for them."""
+    windows = db.windows("w", time="ts", every="1m", retain="10m", key="user", aggs={"n": fb.count()})
+    minutes = [BEGIN + MINUTE * at for at in range(30)]
+
+    def batch(*those: int) -> pa.RecordBatch:
+        times = pa.array([minutes[at] for at in those], pa.timestamp("us", "UTC"))
+        return pa.record_batch({"ts": times, "user": pa.array(["a"] * len(those))})
+
+    def rows() -> Iterator[pa.RecordBatch]:
+        yield batch(0, 0, 12)
+        windows.expire(minutes[20])
+        yield batch(1, 13)
+
+    windows.update(pa.Table.from_batches([batch(0)]))
+    stream = pa.RecordBatchReader.from_batches(batch(0).schema, rows())
+    if call == "update":
+        windows.update(stream, late="drop")
+    else:
+        windows.commit(stream, metadata=b"5", late="drop")
+        assert windows.metadata == b"5"
+    assert windows.kept_from == minutes[10]
+    assert [(row["window"], row["n"]) for row in found(windows.result())] == [(minutes[12], 1), (minutes[13], 1)]
+    assert windows.late_rows == 2, "a group, whose rows had come in time, and a row"
 
 
 def test_what_is_kept_and_what_is_refused(place: Path) -> None:

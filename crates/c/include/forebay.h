@@ -438,7 +438,7 @@ bool forebay_backups_newest(forebay_backups *backups, uint64_t *number, forebay_
 bool forebay_backups_restore(forebay_backups *backups, uint64_t number, const char *path, forebay_error **error);
 /* What is damaged in one, and NULL behind that: one forebay_free for all. */
 char **forebay_backups_verify(forebay_backups *backups, uint64_t number, forebay_error **error);
-/* Removes all but the newest ones. */
+/* Removes all but the newest ones, at least one. */
 bool forebay_backups_keep(forebay_backups *backups, size_t newest, forebay_error **error);
 void forebay_backups_free(forebay_backups *backups);
 

@@ -49,9 +49,12 @@ impl Open {
         }
     }
 
-    /// What was known of tables may be no more so.
-    fn forget_metadata_table(&self) {
+    /// Does what may take the metadata's table away. What is known of it is forgotten behind that: who writes meanwhile
+    /// may open the one that goes.
+    fn with_other_tables(&self, act: impl FnOnce(&Database) -> forebay::Result<()>) -> Outcome<()> {
+        let done = self.with(act);
         *self.metadata.lock() = None;
+        done
     }
 }
 
@@ -123,8 +126,7 @@ natives! {
 
     fn drop_table(env, database: jlong, name: [jbyte]) -> void {
         let (name, open) = (text(env, &name, "name")?, get(database)?);
-        open.forget_metadata_table();
-        open.with(|db| db.drop_table(&name))
+        open.with_other_tables(|db| db.drop_table(&name))
     }
 
     fn tables(env, database: jlong) -> [jbyte] {
@@ -209,8 +211,7 @@ natives! {
 
     fn rollback(env, database: jlong, name: [jbyte]) -> void {
         let (name, open) = (text(env, &name, "name")?, get(database)?);
-        open.forget_metadata_table();
-        open.with(|db| db.rollback(&name))
+        open.with_other_tables(|db| db.rollback(&name))
     }
 
     fn drop_savepoint(env, database: jlong, name: [jbyte]) -> void {
@@ -244,5 +245,36 @@ natives! {
             return Err(Error::bug("no text to panic with").into());
         }
         panic!("{told}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use forebay::Options;
+    use forebay_env::Env;
+
+    use super::*;
+
+    /// Their commits failed until the database was opened again.
+    #[test]
+    fn who_writes_metadata_amid_a_drop_or_a_rollback_goes_on_behind_it() {
+        let db = Database::open("/db", Options::default().env(Env::memory(1))).unwrap();
+        db.savepoint("empty").unwrap();
+        let (db, usual) = (RwLock::new(Some(db)), Durability::Os);
+        let open = Open { db, usual, attempts: 1, metadata: Mutex::default() };
+        let write = |db: &Database| {
+            let mut batch = forebay::Batch::new();
+            batch.put(&open.metadata_table(db)?, [], b"offset");
+            db.commit(batch, usual).map(drop)
+        };
+        for is_drop in [true, false] {
+            let acted = open.with_other_tables(|db| {
+                write(db)?;
+                if is_drop { db.drop_table(METADATA) } else { db.rollback("empty") }
+            });
+            assert!(acted.is_ok(), "{acted:?}");
+            let written = open.with(write);
+            assert!(written.is_ok(), "{written:?}");
+        }
     }
 }

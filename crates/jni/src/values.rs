@@ -70,7 +70,7 @@ fn text(what: u8, item: &[u8], column: &Field) -> Result<Option<Vec<u8>>> {
         (NULL, _) => return Ok(None),
         (BYTES, _) if is_text => return Ok(Some(item.to_vec())),
         (WORD | DECIMAL, _) if scale(kind).is_some() => {
-            units(item, scale(kind).unwrap_or(0)).ok_or_else(wrong)?
+            scale(kind).and_then(|scale| units(item, scale)).ok_or_else(wrong)?
         }
         (WORD, _) if !is_text => return Ok(Some(item.to_vec())),
         (DAYS, DataType::Date32) => number()?,
@@ -88,13 +88,13 @@ fn text(what: u8, item: &[u8], column: &Field) -> Result<Option<Vec<u8>>> {
     Ok(Some(number.to_string().into_bytes()))
 }
 
-/// How many digits stand behind the point of a decimal.
-fn scale(kind: &DataType) -> Option<u8> {
+/// How many digits stand behind the point of a decimal; below 0 as many zeros stand before it.
+fn scale(kind: &DataType) -> Option<i8> {
     match kind {
         DataType::Decimal32(_, scale)
         | DataType::Decimal64(_, scale)
         | DataType::Decimal128(_, scale)
-        | DataType::Decimal256(_, scale) => Some(u8::try_from(*scale).unwrap_or(0)),
+        | DataType::Decimal256(_, scale) => Some(*scale),
         _ => None,
     }
 }
@@ -145,7 +145,10 @@ mod tests {
         assert_eq!(of(NULL, "", DataType::Int64), Ok(None));
         assert_eq!(of(WORD, "-7", DataType::Int32), some("-7"));
         assert_eq!(of(DECIMAL, "1.5", DataType::Decimal128(10, 2)), some("150"));
+        assert_eq!(of(DECIMAL, "1.50", DataType::Decimal128(10, 1)), some("15"));
         assert_eq!(of(WORD, "3", DataType::Decimal128(10, 2)), some("300"));
+        assert_eq!(of(WORD, "123000", DataType::Decimal128(10, -3)), some("123"));
+        assert!(of(WORD, "123", DataType::Decimal128(10, -3)).is_err());
         assert_eq!(of(DAYS, "-2", DataType::Date64), some("-172800000"));
         let micros = DataType::Timestamp(TimeUnit::Microsecond, None);
         assert_eq!(of(NANOSECONDS, "-1000", micros.clone()), some("-1"));

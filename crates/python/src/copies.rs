@@ -86,7 +86,7 @@ impl Backups {
         Ok(problems.iter().map(ToString::to_string).collect())
     }
 
-    /// Removes all but the newest backups.
+    /// Removes all but the newest backups, at least one.
     fn keep(&self, py: Python<'_>, newest: usize) -> Outcome<()> {
         self.with(py, |backups| backups.keep(newest))
     }

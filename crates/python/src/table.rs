@@ -83,9 +83,9 @@ impl Table {
     }
 
     pub(crate) fn scan(&self, py: Python<'_>, part: Part, shown: Shown, reverse: bool) -> Outcome<Scan> {
-        let held = self.home.get()?;
-        let snapshot = held.open.with(py, |db| Ok(db.snapshot()))?;
-        Scan::new(snapshot, held.handle.clone(), part, shown, reverse)
+        // Of the table and not of its database, which may be closed.
+        let (handle, table) = (&self.home.get()?.handle, self.table()?);
+        Scan::new(py.detach(|| table.snapshot()), handle.clone(), part, shown, reverse)
     }
 }
 

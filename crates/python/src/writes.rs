@@ -84,7 +84,9 @@ pub(crate) fn put_many(
     target: &mut impl Target,
 ) -> Outcome<u64> {
     if is_arrow(keys)? && is_arrow(values)? {
-        let pairs = aligned(chunks(keys)?, chunks(values)?)?;
+        let keys = chunks(keys)?;
+        check_keys(&keys, &mut 0)?;
+        let pairs = aligned(keys, chunks(values)?)?;
         let all = pairs.iter().map(|(keys, _)| keys.len() as u64).sum();
         let (mut count, progress) = (0, Progress::begin(py, "put", "record", Some(all)));
         for (keys, values) in pairs {
@@ -171,7 +173,9 @@ pub(crate) fn delete_many(
 ) -> Outcome<u64> {
     let mut count = 0;
     if is_arrow(keys)? {
-        for keys in chunks(keys)? {
+        let keys = chunks(keys)?;
+        check_keys(&keys, &mut 0)?;
+        for keys in keys {
             count += keys.len() as u64;
             let target = &mut *target;
             py.detach(move || {
@@ -201,8 +205,14 @@ pub(crate) fn put_arrow(
     (key, value): (&str, &str),
     target: &mut impl Target,
 ) -> Outcome<u64> {
+    let mut before = 0;
     let rows = for_each(py, batches(data)?, |batch| {
-        put_columns(table, column(batch, key)?, column(batch, value)?, target, None)
+        let (keys, values) = (column(batch, key)?, column(batch, value)?);
+        check_keys(std::slice::from_ref(keys), &mut before).inspect_err(|_| {
+            // The batch fails, too: it may have the rows before.
+            target.batch().put_columns(table, keys, values);
+        })?;
+        put_columns(table, keys, values, target, None)
     })?;
     py.detach(|| target.write())?;
     Ok(rows)
@@ -225,6 +235,21 @@ fn put_columns(
         }
         if target.is_full() { target.write() } else { Ok(()) }
     })
+}
+
+/// An error where one is null, by its row behind those before: whoever takes some rows at a time would count from the
+/// first of those.
+fn check_keys(chunks: &[ArrayRef], before: &mut usize) -> Outcome<()> {
+    for keys in chunks {
+        if keys.null_count() > 0
+            && let Some(row) = (0..keys.len()).find(|&row| keys.is_null(row))
+        {
+            let told = format!("the key of row {} is null; a null value deletes its key", *before + row);
+            return Err(Failure::invalid(told));
+        }
+        *before += keys.len();
+    }
+    Ok(())
 }
 
 /// Some rows at a time.

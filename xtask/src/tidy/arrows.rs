@@ -16,7 +16,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("server", &["env", "aggregate", "forebay", "groups"]),
     ("cli", &["env", "aggregate", "forebay", "server", "bench", "units"]),
     ("settings", &["forebay", "units"]),
-    ("c", &["forebay", "settings"]),
+    ("c", &["env", "forebay", "settings"]),
     ("groups", &["env", "aggregate", "forebay", "units"]),
     ("jni", &["env", "aggregate", "forebay", "groups", "settings", "units"]),
     ("python", &["env", "aggregate", "forebay", "groups", "settings", "units"]),

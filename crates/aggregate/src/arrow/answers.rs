@@ -12,6 +12,7 @@ use forebay_env::sync::Arc;
 use super::column::{plain_type, refusal};
 use crate::answer_kind::AnswerKind;
 use crate::catalog::name_of;
+use crate::ordered::Number;
 use crate::value::Value;
 
 /// The type of what a function answers that is given columns of these types: one of [`Answers`].
@@ -76,7 +77,7 @@ pub(super) enum Answers {
     Floats(Float64Builder),
     Truths(BooleanBuilder),
     /// With this many digits behind the point.
-    Decimals(u8, Decimal128Builder),
+    Decimals(i8, Decimal128Builder),
     Texts(BinaryBuilder),
     Bytes(BinaryBuilder),
 }
@@ -90,7 +91,7 @@ impl Answers {
             DataType::Boolean => Self::Truths(BooleanBuilder::new()),
             DataType::Decimal128(DECIMAL128_MAX_PRECISION, scale @ 0..) => {
                 let values = Decimal128Builder::new().with_data_type(kind.clone());
-                Self::Decimals(scale.unsigned_abs(), values)
+                Self::Decimals(*scale, values)
             }
             DataType::Utf8 => Self::Texts(BinaryBuilder::new()),
             _ => Self::Bytes(BinaryBuilder::new()),
@@ -117,7 +118,9 @@ impl Answers {
                 values.append_option(known(truth, is_null, answer, "a truth")?);
             }
             Self::Decimals(scale, values) => {
-                let units = units(&answer.to_text(), *scale);
+                // By the number: texts of very small ones have an exponent.
+                let number = answer.as_exact_number();
+                let units = number.and_then(|number| number.in_units((*scale).into()));
                 let kind = "a number of 38 digits, with as many behind the point as its column's have";
                 values.append_option(known(units, is_null, answer, kind)?);
             }
@@ -157,11 +160,8 @@ fn known<T>(value: Option<T>, is_null: bool, answer: &Value<'_>, kind: &str) -> 
     }
 }
 
-/// A decimal number in units of its last digit, of which `scale` stand behind the point, if it fits 38 digits.
-pub fn units(text: &[u8], scale: u8) -> Option<i128> {
-    let text = std::str::from_utf8(text).ok()?;
-    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
-    let zeros = usize::from(scale).checked_sub(fraction.len())?;
-    let units = format!("{whole}{fraction}{}", "0".repeat(zeros)).parse::<i128>().ok()?;
-    (units.unsigned_abs() < 10_u128.pow(u32::from(DECIMAL128_MAX_PRECISION))).then_some(units)
+/// A decimal number in units of the last digit of its column, of which `scale` stand behind the point, or before it where
+/// that is below 0; nothing where it is no multiple of that, or has more than 38 digits.
+pub fn units(text: &[u8], scale: impl Into<i16>) -> Option<i128> {
+    Number::parse_exact(std::str::from_utf8(text).ok()?)?.in_units(scale.into())
 }

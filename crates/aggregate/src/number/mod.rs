@@ -129,6 +129,23 @@ impl Number {
         (exponent < 0).then_some((is_negative, digits, power))
     }
 
+    /// The number in units of `10^-scale`, where it is a multiple of that, of at most 38 digits.
+    #[cfg(feature = "arrow")]
+    pub(crate) fn in_units(self, scale: i16) -> Option<i128> {
+        let Self { class, digits, exponent } = self.stripped();
+        let sign = match class {
+            Class::Zero => return Some(0),
+            Class::Negative => -1,
+            Class::Positive => 1,
+            _ => return None,
+        };
+        debug_assert!(digits > 0, "zero is a class of its own");
+        let power = usize::try_from(exponent + i32::from(scale)).ok()?;
+        let units = digits.checked_mul(*POWERS.get(power)?)?;
+        let units = i128::try_from(units).ok().filter(|_| units < POWERS[DIGITS_MAX as usize])?;
+        Some(sign * units)
+    }
+
     /// The same number with no zero at the end of its digits.
     fn stripped(self) -> Self {
         let Self { class, mut digits, mut exponent } = self;

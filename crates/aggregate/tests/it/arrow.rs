@@ -12,7 +12,7 @@ use arrow_array::*;
 use arrow_schema::{DataType, Field, Schema, TimeUnit};
 use forebay_aggregate::arrow::{
     Form, PartialBatches, PartialReader, PartialSchema, PartialWriter, RecordBatchAggregator,
-    RecordBatchStates,
+    RecordBatchStates, units,
 };
 use forebay_aggregate::{
     Aggregate, Aggregator, AggregatorOptions, Composite, FUNCTIONS, HashAggregator, Value, columns_of,
@@ -669,6 +669,41 @@ fn times_have_as_many_digits_as_their_unit() {
         })
         .unwrap();
     assert_eq!(keys, [group_key::of([Some("1970-01-01T00:00:00.000000001")])]);
+}
+
+/// The texts of these numbers have exponents, and all groups of their batch were refused.
+#[test]
+fn extremes_of_decimals_are_told_however_small_they_are() {
+    let expected = [55_555_555_555_555_555_i128, 99_999_999_999_999_994];
+    let values = Decimal128Array::from(expected.to_vec()).with_precision_and_scale(38, 38).unwrap();
+    let batch = RecordBatch::try_from_iter([("d", Arc::new(values) as ArrayRef)]).unwrap();
+    let groups = RecordBatchAggregator::new(&batch.schema(), &[""; 0], "min:d,max:d", options()).unwrap();
+    groups.add_batch(&batch).unwrap();
+    let answers = groups.answers().unwrap().next().unwrap().unwrap();
+    let found = answers.columns().iter().map(|column| column.as_primitive::<Decimal128Type>().value(0));
+    assert_eq!(found.collect::<Vec<_>>(), expected);
+}
+
+/// One with a zero behind its digits was none, and of columns whose last digit stands before the point the value itself
+/// was taken for its units.
+#[test]
+fn decimals_are_read_in_units_of_any_scale() {
+    for (text, scale, expected) in [
+        ("1.50", 1_i8, Some(15)),
+        ("-0.05", 2, Some(-5)),
+        ("1e-3", 3, Some(1)),
+        ("123000", -3, Some(123)),
+        ("123001", -3, None),
+        ("0", -3, Some(0)),
+        ("0.15", 1, None),
+        ("1e37", 0, Some(10_i128.pow(37))),
+        ("1e38", 0, None),
+        ("1e40", -3, Some(10_i128.pow(37))),
+        ("nan", 0, None),
+        ("", 0, None),
+    ] {
+        assert_eq!(units(text.as_bytes(), scale), expected, "{text}, {scale}");
+    }
 }
 
 /// Each key of a batch, and the state that it has.

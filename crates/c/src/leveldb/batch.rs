@@ -1,14 +1,17 @@
 //! Write batches. LevelDB's know no database, so they keep their operations until they are written.
+//!
+//! **Invariant:** no call has one to itself: it may be given the same batch twice, to append it to itself.
 
 use std::ffi::{c_char, c_void};
 
 use forebay::OrderedTable;
+use forebay_env::sync::RwLock;
 
 use crate::kernel::{as_they_are, plain};
 
 /// `leveldb_writebatch_t`.
 #[derive(Default)]
-pub(super) struct LevelBatch(Vec<Operation>);
+pub(super) struct LevelBatch(RwLock<Vec<Operation>>);
 
 /// A key, and its value or none where it is deleted.
 #[derive(Clone)]
@@ -18,7 +21,7 @@ impl LevelBatch {
     /// The same for a table.
     pub(super) fn of(&self, table: &OrderedTable) -> forebay::Batch {
         let mut batch = forebay::Batch::new();
-        for Operation(key, value) in &self.0 {
+        for Operation(key, value) in &*self.0.read() {
             match value {
                 Some(value) => batch.put(table, key, value),
                 None => batch.delete(table, key),
@@ -51,24 +54,24 @@ plain! {
         drop(batch);
     }
 
-    fn leveldb_writebatch_clear(batch: &mut LevelBatch) {
-        batch.0.clear();
+    fn leveldb_writebatch_clear(batch: &LevelBatch) {
+        batch.0.write().clear();
     }
 
     fn leveldb_writebatch_put(
-        batch: &mut LevelBatch,
+        batch: &LevelBatch,
         key: &[u8] [key_bytes],
         value: &[u8] [value_bytes],
     ) {
-        batch.0.push(Operation(key.to_vec(), Some(value.to_vec())));
+        batch.0.write().push(Operation(key.to_vec(), Some(value.to_vec())));
     }
 
-    fn leveldb_writebatch_delete(batch: &mut LevelBatch, key: &[u8] [key_bytes]) {
-        batch.0.push(Operation(key.to_vec(), None));
+    fn leveldb_writebatch_delete(batch: &LevelBatch, key: &[u8] [key_bytes]) {
+        batch.0.write().push(Operation(key.to_vec(), None));
     }
 
     fn leveldb_writebatch_iterate(batch: &LevelBatch, state: *mut c_void, put: Put, deleted: Deleted) {
-        for Operation(key, value) in &batch.0 {
+        for Operation(key, value) in &*batch.0.read() {
             let (key, key_bytes) = (key.as_ptr().cast(), key.len());
             match (value, put, deleted) {
                 (Some(value), Some(put), _) => put(state, key, key_bytes, value.as_ptr().cast(), value.len()),
@@ -78,7 +81,8 @@ plain! {
         }
     }
 
-    fn leveldb_writebatch_append(destination: &mut LevelBatch, source: &LevelBatch) {
-        destination.0.extend_from_slice(&source.0);
+    fn leveldb_writebatch_append(destination: &LevelBatch, source: &LevelBatch) {
+        let more = source.0.read().clone();
+        destination.0.write().extend(more);
     }
 }

@@ -118,6 +118,15 @@ static void batches(void) {
     char text[400] = "";
     leveldb_writebatch_iterate(batch, text, note_put, note_delete);
     CHECK(strcmp(text, "put bar b;put box c;delete bar;") == 0);
+    /* As LevelDB's: what a batch has of itself comes twice. */
+    leveldb_writebatch_append(batch, batch);
+    text[0] = '\0';
+    leveldb_writebatch_iterate(batch, text, note_put, note_delete);
+    CHECK(strcmp(text, "put bar b;put box c;delete bar;put bar b;put box c;delete bar;") == 0);
+    leveldb_write(db, writing, batch, &error);
+    FINE();
+    has("bar", NULL);
+    has("box", "c");
     leveldb_writebatch_destroy(batch);
 }
 

@@ -29,7 +29,8 @@ impl Database {
 
     /// The changes after a number as a stream of bytes, for a [`Follower`](crate::Follower) or an archive: each
     /// [`advance`](ChangeStream::advance) writes what was committed since the one before. It has whole commits, and all
-    /// that is needed to make their tables elsewhere; what comes in by ingest is not in it, and ends it.
+    /// that is needed to make their tables elsewhere; what comes in by ingest is not in it, and ends it for whoever has not
+    /// got that otherwise.
     ///
     /// ```no_run
     /// # fn main() -> forebay::Result<()> {

@@ -18,7 +18,7 @@ use crate::engine::Engine;
 use crate::read;
 use crate::read::{Approximation, Entry, Merging, approximate};
 use crate::versions::{TableState, View};
-use crate::{Batch, Cursor, Nearest, ReadOptions, Scan};
+use crate::{Batch, Cursor, Nearest, ReadOptions, Scan, Snapshot};
 
 /// What becomes of several records of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -144,6 +144,11 @@ impl Table {
     /// ```
     pub fn with(&self, reading: ReadOptions) -> Self {
         Self { reading, ..self.clone() }
+    }
+
+    /// The database as it is now, over all tables; where it was closed, as it was then.
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot::new(&self.engine)
     }
 
     /// What this handle sees now.

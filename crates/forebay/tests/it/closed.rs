@@ -58,6 +58,7 @@ fn what_is_asked_of_handles_after_close_changes_no_file() {
         assert_closed(hits.finalize(), "finalize");
         assert_closed(builder.open(), "open");
         assert_eq!(table.get([3]).unwrap().as_deref(), Some(&[3][..]), "reads go on");
+        assert_eq!(table.snapshot().iter(&table).unwrap().count(), if is_empty { 9 } else { 10 });
         assert!(before == files(&env), "files have changed");
         let again = Database::open("/db", options(&env)).unwrap();
         assert_closed(table.put(b"k", b"w"), "put");

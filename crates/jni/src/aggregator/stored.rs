@@ -21,7 +21,20 @@ pub(super) struct Stored {
     open: Arc<Open>,
     name: String,
     options: Vec<(String, String)>,
-    groups: RwLock<Option<Arc<Table>>>,
+    groups: RwLock<Option<Begun>>,
+}
+
+/// Groups that were opened.
+struct Begun {
+    table: Arc<Table>,
+    /// The table that told what they are. It is gone with them, and where a rollback gives the name to those of before.
+    told: forebay::Table,
+}
+
+impl Begun {
+    fn is_there(&self) -> bool {
+        self.told.layout().is_ok()
+    }
 }
 
 /// The table of the groups.
@@ -42,11 +55,14 @@ impl Stored {
         while !texts.is_empty() {
             options.push((texts.text()?.to_string(), texts.text()?.to_string()));
         }
-        let (asked, schema) = open.with(|db| kept::opened(db, name, asked, &Shape::Plain, &own()))?;
+        let (told, (asked, schema)) = open.with(|db| {
+            let told = kept::table(db, name).transpose()?;
+            Ok((told, kept::opened(db, name, asked, &Shape::Plain, &own())?))
+        })?;
         let stored = Self { open, name: name.into(), options, groups: RwLock::new(None) };
-        if let Some(schema) = schema {
+        if let Some((schema, told)) = schema.zip(told) {
             let table = Arc::new(stored.table(schema)?);
-            *stored.groups.write() = Some(table);
+            *stored.groups.write() = Some(Begun { table, told });
         }
         Ok((asked, stored))
     }
@@ -68,27 +84,39 @@ impl Stored {
         asked: &Asked,
         schema: impl FnOnce() -> Result<PartialSchema>,
     ) -> Outcome<Arc<Table>> {
-        if let Some(table) = &*self.groups.read() {
-            return Ok(Arc::clone(table));
+        if let Some(table) = self.known() {
+            return Ok(table);
         }
         let mut groups = self.groups.write();
-        if let Some(table) = &*groups {
-            return Ok(Arc::clone(table));
+        let told = || self.open.with(|db| kept::table(db, &self.name).transpose());
+        if let Some(begun) = &*groups
+            && (begun.is_there() || told()?.is_none())
+        {
+            return Ok(Arc::clone(&begun.table));
         }
         // Without a table of that name, or with other options, nothing is kept.
         let table = Arc::new(self.table(schema()?)?);
         self.open.with(|db| kept::begin(db, &self.name, &table.schema, asked, &Shape::Plain, &own()))?;
-        *groups = Some(Arc::clone(&table));
+        let gone = || Error::NotFound(format!("aggregator `{}` was dropped meanwhile", self.name));
+        let told = told()?.ok_or_else(gone)?;
+        *groups = Some(Begun { table: Arc::clone(&table), told });
         Ok(table)
     }
 
-    /// The groups, also those that another handle has made since this one was opened.
+    fn known(&self) -> Option<Arc<Table>> {
+        self.groups.read().as_ref().filter(|begun| begun.is_there()).map(|begun| Arc::clone(&begun.table))
+    }
+
+    /// The groups, also those that another handle has made since this one was opened, or a rollback has brought back.
+    /// Where they were dropped, what they are asked says so.
     pub(super) fn found(&self, asked: &Asked) -> Outcome<Option<Arc<Table>>> {
-        if let Some(table) = &*self.groups.read() {
-            return Ok(Some(Arc::clone(table)));
+        if let Some(table) = self.known() {
+            return Ok(Some(table));
         }
-        let kept = self.open.with(|db| kept::load(db, &self.name, &own()))?;
-        kept.map(|(schema, _)| self.begun(asked, || Ok(schema))).transpose()
+        match self.open.with(|db| kept::load(db, &self.name, &own()))? {
+            Some((schema, _)) => self.begun(asked, || Ok(schema)).map(Some),
+            None => Ok(self.groups.read().as_ref().map(|dropped| Arc::clone(&dropped.table))),
+        }
     }
 
     pub(super) fn usual(&self) -> Durability {

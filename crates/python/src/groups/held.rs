@@ -14,7 +14,7 @@ use super::asked::Asked;
 use super::given::Given;
 use super::kept::{self, Shape};
 use super::own::with_states;
-use super::read::{Grouped, Made, Wanted};
+use super::read::{Find, Grouped, Made, Wanted};
 use crate::columns::for_each;
 use crate::database::Open;
 use crate::failure::{Failure, Outcome};
@@ -45,6 +45,9 @@ pub(super) struct Part {
 
 /// What is written by batches of its own.
 pub(super) trait Writes: Opens {
+    /// What becomes of states that are not kept any more, where time goes on.
+    type Late: Sync;
+
     fn part(&self) -> Part {
         Part { bytes: PENDING_BYTES, rows: usize::MAX }
     }
@@ -56,6 +59,7 @@ pub(super) trait Writes: Opens {
         batch: Batch,
         durability: Durability,
         metadata: Option<&[u8]>,
+        late: &Self::Late,
     ) -> forebay::Result<u64>;
 }
 
@@ -113,15 +117,12 @@ impl Opens for Stored {
 }
 
 impl Stored {
-    /// Does something with the table as it is now.
-    fn seen<T>(
-        &self,
-        act: impl FnOnce(&forebay::Snapshot, &Table) -> forebay::Result<T>,
-    ) -> forebay::Result<T> {
+    /// The table as it is now.
+    fn seen(&self) -> forebay::Result<(forebay::Snapshot, Table)> {
         let seen = self.open.with_detached(|db| {
             let snapshot = db.snapshot();
             let table = snapshot.table(self.aggregator.name())?;
-            act(&snapshot, &table)
+            Ok((snapshot, table))
         });
         seen.map_err(of_engine)
     }
@@ -135,12 +136,15 @@ fn of_engine(failure: Failure) -> Error {
 }
 
 impl Writes for Stored {
+    type Late = ();
+
     fn write(
         &self,
         states: Option<&mut RecordBatchStates>,
         mut batch: Batch,
         durability: Durability,
         metadata: Option<&[u8]>,
+        _late: &(),
     ) -> forebay::Result<u64> {
         if let Some(states) = states {
             put_states(&self.aggregator, states, &mut batch)?;
@@ -157,12 +161,14 @@ impl Grouped for Stored {
         &self.schema
     }
 
-    fn states(&self, keys: &[Vec<u8>]) -> forebay::Result<Vec<Option<Vec<u8>>>> {
-        self.seen(|snapshot, table| snapshot.multi_get(table, keys))
+    fn finder(&self) -> forebay::Result<Box<Find<'_>>> {
+        let (snapshot, table) = self.seen()?;
+        Ok(Box::new(move |keys| snapshot.multi_get(&table, keys)))
     }
 
     fn batches(&self, wanted: Wanted) -> forebay::Result<Batches> {
-        let entries = self.seen(|snapshot, table| snapshot.iter_columns(table, BATCH_ROWS))?;
+        let (snapshot, table) = self.seen()?;
+        let entries = snapshot.iter_columns(&table, BATCH_ROWS)?;
         Ok(Box::new(Made::new(entries, &self.schema, wanted, BATCH_ROWS)))
     }
 }
@@ -282,6 +288,7 @@ impl<G: Writes> Held<G> {
         py: Python<'_>,
         input: Box<dyn RecordBatchReader + Send>,
         durability: Durability,
+        late: &G::Late,
     ) -> Outcome<u64> {
         let schema = input.schema();
         let (mut states, groups) = self.begin_rows(py, &schema)?;
@@ -290,12 +297,12 @@ impl<G: Writes> Held<G> {
             for from in (0..rows.num_rows()).step_by(part.rows) {
                 states.add_batch(&rows.slice(from, part.rows.min(rows.num_rows() - from)))?;
                 if states.memory_bytes() >= part.bytes {
-                    groups.write(Some(&mut states), Batch::new(), durability, None)?;
+                    groups.write(Some(&mut states), Batch::new(), durability, None, late)?;
                 }
             }
             Ok(())
         })?;
-        py.detach(|| groups.write(Some(&mut states), Batch::new(), durability, None))?;
+        py.detach(|| groups.write(Some(&mut states), Batch::new(), durability, None, late))?;
         Ok(rows)
     }
 
@@ -307,6 +314,7 @@ impl<G: Writes> Held<G> {
         metadata: Option<&[u8]>,
         batch: Option<&Bound<'_, crate::batch::Batch>>,
         durability: Durability,
+        late: &G::Late,
     ) -> Outcome<u64> {
         let mut gathered = None;
         if let Some(input) = input {
@@ -316,7 +324,9 @@ impl<G: Writes> Held<G> {
             gathered = Some(states);
         }
         let commit = |all: Batch, durability| match (self.found()?, metadata) {
-            (Some(groups), metadata) => Ok(groups.write(gathered.as_mut(), all, durability, metadata)?),
+            (Some(groups), metadata) => {
+                Ok(groups.write(gathered.as_mut(), all, durability, metadata, late)?)
+            }
             (None, None) => self.open.with_detached(|db| db.commit(all, durability)),
             (None, Some(_)) => Err(Failure::invalid(format!(
                 "nothing was added yet, so metadata cannot be kept with {} `{}`; give schema=",

@@ -16,10 +16,11 @@ use pyo3::types::{PyDict, PyTuple};
 use super::asked::Asked;
 use super::grouping;
 use super::own::with_states;
-use super::read::{Grouped, View, Wanted};
+use super::read::{Find, Grouped, View, Wanted};
 use crate::columns::{batches, for_each, schema};
 use crate::failure::{Failure, Outcome};
 use crate::home::{Close, Home, register};
+use crate::kernel::attached;
 use crate::options::size;
 use crate::rows::{BATCH_ROWS, Batches, Rows};
 use crate::share::share;
@@ -34,6 +35,10 @@ use crate::share::share;
 #[pyclass(frozen, weakref, module = "forebay")]
 pub(crate) struct Aggregator(Home<Arc<Groups>>);
 
+/// Groups that are lent to a call. Where another thread closes them meanwhile it is the last that lets go of them: their
+/// threads, which end then, may wait for the interpreter's lock, and so for who holds it.
+type Here = Home<Arc<RecordBatchAggregator>>;
+
 /// Groups in memory, and how they are asked for.
 pub(super) struct Groups {
     asked: Arc<Asked>,
@@ -43,15 +48,12 @@ pub(super) struct Groups {
 
 impl Groups {
     /// The groups, which are made by what they are given first.
-    fn begun(
-        &self,
-        schema: impl FnOnce() -> forebay::Result<PartialSchema>,
-    ) -> Outcome<Arc<RecordBatchAggregator>> {
-        self.held.begun(schema).map_err(told)
+    fn begun(&self, schema: impl FnOnce() -> forebay::Result<PartialSchema>) -> Outcome<Here> {
+        self.held.begun(schema).map(Home::new).map_err(told)
     }
 
-    fn here(&self) -> Outcome<Option<Arc<RecordBatchAggregator>>> {
-        self.held.here().map_err(told)
+    fn here(&self) -> Outcome<Option<Here>> {
+        Ok(self.held.here().map_err(told)?.map(Home::new))
     }
 
     /// Groups by fewer columns, of the states of others, for who reads them at once.
@@ -70,7 +72,7 @@ impl Groups {
         Ok((groups, here))
     }
 
-    fn of_rows(&self, schema: &SchemaRef) -> Outcome<Arc<RecordBatchAggregator>> {
+    fn of_rows(&self, schema: &SchemaRef) -> Outcome<Here> {
         self.begun(|| self.asked.partial(schema))
     }
 }
@@ -91,8 +93,8 @@ impl Grouped for RecordBatchAggregator {
         self.schema()
     }
 
-    fn states(&self, keys: &[Vec<u8>]) -> forebay::Result<Vec<Option<Vec<u8>>>> {
-        keys.iter().map(|key| self.get(key)).collect()
+    fn finder(&self) -> forebay::Result<Box<Find<'_>>> {
+        Ok(Box::new(move |keys| keys.iter().map(|key| self.get(key)).collect()))
     }
 
     fn batches(&self, wanted: Wanted) -> forebay::Result<Batches> {
@@ -111,11 +113,11 @@ fn begin(
     memory: Option<&Bound<'_, PyAny>>,
     spill: Option<PathBuf>,
     threads: usize,
-) -> Outcome<Arc<Groups>> {
+) -> Outcome<Home<Arc<Groups>>> {
     let memory = memory.map(|memory| size("memory", memory)).transpose()?;
     let groups = none(asked, memory, spill, threads)?;
     register(py, &groups);
-    Ok(groups)
+    Ok(Home::new(groups))
 }
 
 fn none(
@@ -138,24 +140,27 @@ impl Aggregator {
         memory: Option<&Bound<'_, PyAny>>,
         spill: Option<PathBuf>,
     ) -> Outcome<Self> {
-        let groups = begin(py, view.asked.coarser(columns)?, memory, spill, 1)?;
-        let schema = py.detach(|| groups.asked.partial_of_states(view.groups.schema()))?;
-        let here = py.detach(|| groups.begun(|| Ok(schema)))?;
-        let mut states = py.detach(|| view.groups.batches(Wanted::States))?;
-        while let Some(batch) = py.detach(|| states.next()).transpose()? {
-            py.detach(|| here.add_partials(&batch))?;
-            py.check_signals()?;
-        }
-        Ok(Self(Home::new(groups)))
+        let made = begin(py, view.asked.coarser(columns)?, memory, spill, 1)?;
+        let groups = made.get()?;
+        py.detach(|| {
+            let schema = groups.asked.partial_of_states(view.groups.schema())?;
+            let here = groups.begun(|| Ok(schema))?;
+            for states in view.groups.batches(Wanted::States)? {
+                here.get()?.add_partials(&states?)?;
+                attached(|py| py.check_signals()).unwrap_or(Ok(()))?;
+            }
+            Ok::<_, Failure>(())
+        })?;
+        Ok(Self(made))
     }
 
-    fn view(&self, py: Python<'_>) -> Outcome<View> {
+    fn view(&self, py: Python<'_>) -> Outcome<Home<View>> {
         let groups = self.0.get()?;
         groups.asked.raise_failed()?;
-        let here = py.detach(|| groups.here())?.ok_or_else(|| {
+        let here = py.detach(|| groups.held.here()).map_err(told)?.ok_or_else(|| {
             Failure::invalid("nothing was added yet, so the types of the columns are not known; give schema=")
         })?;
-        Ok(View { asked: Arc::clone(&groups.asked), groups: here })
+        Ok(Home::new(View { asked: Arc::clone(&groups.asked), groups: here }))
     }
 }
 
@@ -174,10 +179,10 @@ impl Aggregator {
     ) -> Outcome<Self> {
         let groups = begin(py, Asked::of(key, aggs)?, memory, spill, threads)?;
         if let Some(given) = schema {
-            let schema = self::schema(given)?;
+            let (schema, groups) = (self::schema(given)?, groups.get()?);
             py.detach(|| groups.of_rows(&schema))?;
         }
-        Ok(Self(Home::new(groups)))
+        Ok(Self(groups))
     }
 
     /// Adds the rows of a table, a record batch, or a stream of such. Returns how many.
@@ -189,7 +194,8 @@ impl Aggregator {
         groups.asked.raise_failed()?;
         let input = batches(data)?;
         let schema = input.schema();
-        let here = py.detach(|| groups.of_rows(&schema))?;
+        let lent = py.detach(|| groups.of_rows(&schema))?;
+        let here = lent.get()?;
         let add = |part: &RecordBatch, before: usize| Ok(here.add_part(part, before)?);
         if groups.asked.own().is_empty() {
             return share(py, input, groups.threads, add);
@@ -205,11 +211,12 @@ impl Aggregator {
         groups.asked.raise_failed()?;
         let input = batches(states)?;
         let schema = input.schema();
-        let here = py.detach(|| {
+        let lent = py.detach(|| {
             let partial = PartialSchema::of_own(&schema, &groups.asked.own_functions())?;
             groups.asked.agrees(&partial)?;
             groups.begun(|| Ok(partial))
         })?;
+        let here = lent.get()?;
         for_each(py, input, |batch| Ok(here.add_partials(batch)?))
     }
 
@@ -221,28 +228,28 @@ impl Aggregator {
         key: &Bound<'py, PyTuple>,
         named: Option<&Bound<'py, PyDict>>,
     ) -> Outcome<Option<Bound<'py, PyDict>>> {
-        self.view(py)?.get(py, key, named)
+        self.view(py)?.get()?.get(py, key, named)
     }
 
     /// The answers of groups, a row for each row of ``keys``, in their order; null where there is no such group.
     fn get_many(&self, py: Python<'_>, keys: &Bound<'_, PyAny>) -> Outcome<Rows> {
-        self.view(py)?.get_many(py, keys)
+        self.view(py)?.get()?.get_many(py, keys)
     }
 
     /// The groups with the greatest answers under a name, the greatest first. Walks all groups.
     #[pyo3(signature = (name, count=10))]
     fn top(&self, py: Python<'_>, name: &str, count: usize) -> Outcome<Rows> {
-        self.view(py)?.top(py, name, count)
+        self.view(py)?.get()?.top(py, name, count)
     }
 
     /// All groups with their answers.
     fn result(&self, py: Python<'_>) -> Outcome<Rows> {
-        Ok(self.view(py)?.result())
+        Ok(self.view(py)?.get()?.result())
     }
 
     /// All groups with their states, for ``merge`` here or on another machine.
     fn states(&self, py: Python<'_>) -> Outcome<Rows> {
-        Ok(self.view(py)?.states())
+        Ok(self.view(py)?.get()?.states())
     }
 
     /// Groups by some of the columns of the key, or by none, as of now, in memory: for roll-ups and cubes.
@@ -258,7 +265,7 @@ impl Aggregator {
         memory: Option<&Bound<'_, PyAny>>,
         spill: Option<PathBuf>,
     ) -> Outcome<Self> {
-        Self::coarser(py, &self.view(py)?, columns, memory, spill)
+        Self::coarser(py, self.view(py)?.get()?, columns, memory, spill)
     }
 
     /// Groups by all columns, by all but the last, and so on to none, as ``GROUP BY ROLLUP`` has them.
@@ -275,7 +282,7 @@ impl Aggregator {
         memory: Option<&Bound<'_, PyAny>>,
         spill: Option<PathBuf>,
     ) -> Outcome<Rows> {
-        grouping::rows(self.view(py)?, Groupings::rollup, columns, memory, spill)
+        grouping::rows(self.view(py)?.get()?.clone(), Groupings::rollup, columns, memory, spill)
     }
 
     /// Groups by all columns, by any fewer of them, and by none, as ``GROUP BY CUBE`` has them. See ``rollup``.
@@ -287,15 +294,16 @@ impl Aggregator {
         memory: Option<&Bound<'_, PyAny>>,
         spill: Option<PathBuf>,
     ) -> Outcome<Rows> {
-        grouping::rows(self.view(py)?, Groupings::cube, columns, memory, spill)
+        grouping::rows(self.view(py)?.get()?.clone(), Groupings::cube, columns, memory, spill)
     }
 
     /// How many bytes of memory it takes now.
     #[getter]
     fn memory_bytes(&self, py: Python<'_>) -> Outcome<usize> {
         let groups = self.0.get()?;
-        let here = py.detach(|| groups.here())?;
-        Ok(py.detach(|| here.map_or(0, |here| here.memory_bytes())))
+        let Some(here) = py.detach(|| groups.here())? else { return Ok(0) };
+        let here = here.get()?;
+        Ok(py.detach(|| here.memory_bytes()))
     }
 
     /// Lets go of memory and files. All further calls raise Closed.

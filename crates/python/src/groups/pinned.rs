@@ -13,7 +13,7 @@ use super::grouping;
 use super::held::{Held, Stored};
 use super::kept;
 use super::memory::Aggregator;
-use super::read::{Grouped, Made, View, Wanted};
+use super::read::{Find, Grouped, Made, View, Wanted};
 use crate::failure::{Failure, Outcome};
 use crate::home::Home;
 use crate::rows::{BATCH_ROWS, Batches, Rows};
@@ -46,8 +46,8 @@ impl Grouped for Pinned {
         &self.stored.schema
     }
 
-    fn states(&self, keys: &[Vec<u8>]) -> forebay::Result<Vec<Option<Vec<u8>>>> {
-        self.snapshot.multi_get(&self.table, keys)
+    fn finder(&self) -> forebay::Result<Box<Find<'_>>> {
+        Ok(Box::new(move |keys| self.snapshot.multi_get(&self.table, keys)))
     }
 
     fn batches(&self, wanted: Wanted) -> forebay::Result<Batches> {

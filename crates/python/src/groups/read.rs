@@ -1,36 +1,44 @@
 //! Reading groups: by their keys, the greatest, all, and all states.
 
-use arrow_array::{ArrayRef, BinaryArray, RecordBatch, UInt64Array, new_null_array};
-use arrow_schema::{Field, Schema};
+use arrow_array::{ArrayRef, BinaryArray, RecordBatch, RecordBatchOptions, UInt64Array, new_null_array};
+use arrow_schema::{Field, Schema, SchemaRef};
 use forebay::Result;
-use forebay_aggregate::Aggregate;
 use forebay_aggregate::arrow::{PartialBatches, PartialSchema};
+use forebay_aggregate::{Aggregate, AnswerKind};
 use forebay_env::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use super::asked::Asked;
 use super::own::value_at;
-use super::scalars::text_of;
+use super::scalars::{Between, text_of};
 use super::top::Top;
 use super::values::value_to_python;
 use crate::columns::{batches, for_each};
 use crate::failure::{Failure, Outcome};
 use crate::kernel::attached;
-use crate::rows::{Batches, Rows};
+use crate::rows::{BATCH_ROWS, Batches, Rows};
 
 pub(super) use forebay_groups::{Made, Wanted};
+
+/// Finds the states of groups by their keys.
+pub(super) type Find<'g> = dyn Fn(&[Vec<u8>]) -> Result<Vec<Option<Vec<u8>>>> + Send + Sync + 'g;
 
 /// Groups that can be read.
 pub(super) trait Grouped: Send + Sync {
     fn schema(&self) -> &PartialSchema;
-    /// The states of groups, by their keys, as of one moment.
-    fn states(&self, keys: &[Vec<u8>]) -> Result<Vec<Option<Vec<u8>>>>;
+    /// What becomes of a time that lies between two of a column of the key.
+    fn between(&self, _column: usize) -> Between {
+        Between::Refused
+    }
+    /// What finds states: of groups that a database keeps, those of this moment.
+    fn finder(&self) -> Result<Box<Find<'_>>>;
     /// All groups, as of now.
     fn batches(&self, wanted: Wanted) -> Result<Batches>;
 }
 
 /// Groups, and how they are asked for.
+#[derive(Clone)]
 pub(super) struct View {
     pub(super) asked: Arc<Asked>,
     pub(super) groups: Arc<dyn Grouped>,
@@ -51,7 +59,7 @@ impl View {
                 Some(value) => value,
                 None => given.get_item(at).map_err(|_| self.wrong_key())?,
             };
-            texts.push(text_of(&value, field)?);
+            texts.push(text_of(&value, field, self.groups.between(at))?);
         }
         if count != keys.len() {
             return Err(self.wrong_key());
@@ -76,7 +84,8 @@ impl View {
     ) -> Outcome<Option<Bound<'py, PyDict>>> {
         let (key, schema) = (self.key(given, named)?, self.groups.schema());
         let found = py.detach(|| {
-            let state = self.groups.states(std::slice::from_ref(&key))?.pop().flatten();
+            let find = self.groups.finder()?;
+            let state = find(std::slice::from_ref(&key))?.pop().flatten();
             state.map(|state| schema.function().finish(&state)).transpose()
         })?;
         let Some(answers) = found else { return Ok(None) };
@@ -95,8 +104,8 @@ impl View {
         Ok(Some(row))
     }
 
-    /// The same of keys that are rows of Arrow's: a row for each, in their order, with nulls for groups that are not
-    /// there.
+    /// The same of keys that are rows of Arrow's, all as of one moment: a row for each, in their order, with nulls for
+    /// groups that are not there.
     pub(super) fn get_many(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> Outcome<Rows> {
         let input = batches(data)?;
         let answers = self.asked.answers(self.groups.schema());
@@ -112,56 +121,80 @@ impl View {
         fields.extend(answers.fields().iter().skip(self.asked.keys.len()).cloned());
         let schema = Arc::new(Schema::new(fields));
         let mut found = Vec::new();
-        for_each(py, input, |batch| {
-            found.push(self.looked_up(&schema, batch)?);
-            Ok(())
-        })?;
+        let find = py.detach(|| self.groups.finder())?;
+        let outcome = for_each(py, input, |batch| {
+            (0..batch.num_rows()).step_by(BATCH_ROWS).try_for_each(|from| {
+                let rows = BATCH_ROWS.min(batch.num_rows() - from);
+                self.look_up(&*find, &schema, &batch.slice(from, rows), &mut found)
+            })
+        });
+        // It may be the last that holds a snapshot.
+        py.detach(|| drop(find));
+        outcome?;
         let begin = move || -> Result<Batches> { Ok(Box::new(found.clone().into_iter().map(Ok))) };
         Ok(Rows::new(schema, Box::new(begin)))
     }
 
-    fn looked_up(&self, schema: &Arc<Schema>, batch: &RecordBatch) -> Outcome<RecordBatch> {
-        let (groups, keys_count) = (&self.groups, self.asked.keys.len());
+    /// Looks up the keys of a batch. What is found goes on in another batch where answers are long.
+    fn look_up(
+        &self,
+        find: &Find<'_>,
+        schema: &SchemaRef,
+        batch: &RecordBatch,
+        found: &mut Vec<RecordBatch>,
+    ) -> Outcome<()> {
+        let groups = &self.groups;
         let mut keys = Vec::with_capacity(batch.num_rows());
         groups.schema().keys_of(batch, &mut |key| {
             keys.push(key.to_vec());
             Ok(())
         })?;
-        let mut present = PartialBatches::of_answers(groups.schema()).rows_max(usize::MAX);
-        let (mut places, mut count) = (Vec::with_capacity(keys.len()), 0_u64);
-        let states = groups.states(&keys)?;
-        let bytes = states.iter().flatten().map(Vec::len).sum::<usize>();
-        if !self.asked.own().is_empty() && i32::try_from(bytes).is_err() {
-            // Lists of states are answers here, in one column.
-            return Err(Failure::invalid(
-                "the states of these groups take more than 2 GiB; ask for fewer at once",
-            ));
-        }
-        for (key, state) in keys.iter().zip(states) {
+        debug_assert_eq!(keys.len(), batch.num_rows(), "a key for each row");
+        let mut present = PartialBatches::of_answers(groups.schema()).rows_max(BATCH_ROWS);
+        let (mut places, mut count, mut from) = (Vec::new(), 0_u64, 0);
+        for (key, state) in keys.iter().zip(find(&keys)?) {
             places.push(state.is_some().then_some(count));
-            if let Some(state) = state {
-                count += 1;
-                let full = present.push(key, &state)?;
-                debug_assert!(full.is_none(), "one batch takes all");
+            let Some(state) = state else { continue };
+            count += 1;
+            if let Some(full) = present.push(key, &state)? {
+                let rows = batch.slice(from, places.len());
+                from += places.len();
+                found.push(self.answered(schema, &rows, std::mem::take(&mut places), Some(&full))?);
+                count = 0;
             }
         }
+        if !places.is_empty() {
+            let rows = batch.slice(from, places.len());
+            found.push(self.answered(schema, &rows, places, present.finish()?.as_ref())?);
+        }
+        Ok(())
+    }
+
+    /// The rows of keys with the answers of those that are there, each by its place among them.
+    fn answered(
+        &self,
+        schema: &SchemaRef,
+        rows: &RecordBatch,
+        places: Vec<Option<u64>>,
+        present: Option<&RecordBatch>,
+    ) -> Outcome<RecordBatch> {
+        debug_assert_eq!(places.len(), rows.num_rows(), "a place for each key");
         let places = UInt64Array::from(places);
-        debug_assert_eq!(places.len(), batch.num_rows(), "a row for each key");
-        let present = present.finish()?;
         let mut columns: Vec<ArrayRef> = Vec::with_capacity(schema.fields().len());
         for key in &self.asked.keys {
-            let column = batch.column_by_name(key);
+            let column = rows.column_by_name(key);
             columns.push(Arc::clone(column.ok_or_else(|| Failure::invalid(format!("no column `{key}`")))?));
         }
-        for ((_, place), field) in self.asked.names.iter().zip(schema.fields().iter().skip(keys_count)) {
-            columns.push(match &present {
+        let answers = schema.fields().iter().skip(self.asked.keys.len());
+        for ((_, place), field) in self.asked.names.iter().zip(answers) {
+            columns.push(match present {
                 Some(present) => {
                     arrow_select::take::take(&self.asked.answered(*place, present)?, &places, None)?
                 }
-                None => new_null_array(field.data_type(), batch.num_rows()),
+                None => new_null_array(field.data_type(), rows.num_rows()),
             });
         }
-        let options = arrow_array::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        let options = RecordBatchOptions::new().with_row_count(Some(rows.num_rows()));
         Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)
     }
 
@@ -179,7 +212,8 @@ impl View {
                 field.data_type()
             )));
         }
-        let mut top = Top::new(self.asked.keys.len() + at, count);
+        let kind = AnswerKind::of(&self.asked.functions[self.asked.names[at].1]);
+        let mut top = Top::new(self.asked.keys.len() + at, kind, count);
         let mut batches = py.detach(|| self.groups.batches(Wanted::Answers))?;
         while let Some(batch) = py.detach(|| batches.next()).transpose()? {
             py.detach(|| Ok::<_, Failure>(top.add(&self.asked.named_batch(&answers, &batch)?)?))?;

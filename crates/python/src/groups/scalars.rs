@@ -10,14 +10,31 @@ use crate::failure::{Failure, Outcome};
 
 /// The ordinal of 1970-01-01, as Python counts days.
 const EPOCH_ORDINAL: i64 = 719_163;
-const DAY_MICROSECONDS: i128 = 86_400_000_000;
+/// In nanoseconds.
+const MICROSECOND: i128 = 1000;
+const MILLISECOND: i128 = 1000 * MICROSECOND;
+const SECOND: i128 = 1000 * MILLISECOND;
+const DAY: i128 = 86_400 * SECOND;
+
+/// What becomes of a time that lies between two of a column's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Between {
+    /// No group has it.
+    Refused,
+    /// It stands for the one before it.
+    Floored,
+}
 
 /// The text of a value of a column's type; nothing of `None`.
-pub(super) fn text_of(value: &Bound<'_, PyAny>, column: &Field) -> Outcome<Option<Vec<u8>>> {
+pub(super) fn text_of(
+    value: &Bound<'_, PyAny>,
+    column: &Field,
+    between: Between,
+) -> Outcome<Option<Vec<u8>>> {
     if value.is_none() {
         return Ok(None);
     }
-    let text = text(value, column.data_type()).map_err(|failure| match failure {
+    let text = text(value, column.data_type(), between).map_err(|failure| match failure {
         Failure::Python(_) => {
             let kind = value.get_type().name().map_or_else(|_| "this".into(), |name| name.to_string());
             Failure::type_error(format!(
@@ -31,7 +48,8 @@ pub(super) fn text_of(value: &Bound<'_, PyAny>, column: &Field) -> Outcome<Optio
     Ok(Some(text))
 }
 
-fn text(value: &Bound<'_, PyAny>, kind: &DataType) -> Outcome<Vec<u8>> {
+fn text(value: &Bound<'_, PyAny>, kind: &DataType, between: Between) -> Outcome<Vec<u8>> {
+    let is_truth = value.is_instance_of::<PyBool>();
     let text = match kind {
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => value.extract::<String>()?,
         DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => {
@@ -42,45 +60,78 @@ fn text(value: &Bound<'_, PyAny>, kind: &DataType) -> Outcome<Vec<u8>> {
         DataType::Decimal32(_, scale)
         | DataType::Decimal64(_, scale)
         | DataType::Decimal128(_, scale)
-        | DataType::Decimal256(_, scale) => {
-            let shown = value.call_method1("__format__", ("f",))?.extract::<String>()?;
-            let scale = u8::try_from(*scale).unwrap_or(0);
-            let units = units(shown.as_bytes(), scale);
-            units.ok_or_else(|| Failure::invalid(format!("`{shown}` is no value of {kind}")))?.to_string()
+        | DataType::Decimal256(_, scale)
+            if !is_truth =>
+        {
+            let shown = digits(value)?;
+            units(shown.as_bytes(), *scale).ok_or_else(|| no_value(&shown, kind))?.to_string()
         }
         // A number is one of the type's own units.
-        _ if value.is_instance_of::<PyInt>() && !value.is_instance_of::<PyBool>() => value.str()?.to_string(),
-        DataType::Date32 => days(value)?.to_string(),
-        DataType::Date64 => (days(value)? * 86_400_000).to_string(),
-        DataType::Timestamp(unit, zone) => in_units(moment(value, zone.is_some())?, *unit).to_string(),
-        DataType::Time32(unit) | DataType::Time64(unit) => in_units(time(value)?, *unit).to_string(),
+        _ if value.is_instance_of::<PyInt>() && !is_truth => value.str()?.to_string(),
+        _ => {
+            let (nanoseconds, unit) = span(value, kind)?;
+            if between == Between::Refused && nanoseconds % unit != 0 {
+                return Err(no_value(&value.str()?.to_string(), kind));
+            }
+            nanoseconds.div_euclid(unit).to_string()
+        }
+    };
+    Ok(text.into_bytes())
+}
+
+fn no_value(shown: &str, kind: &DataType) -> Failure {
+    Failure::invalid(format!("`{shown}` is no value of {kind}"))
+}
+
+/// All digits of a number. Python's own format would round a float to six behind the point, and make one of an int first.
+fn digits(value: &Bound<'_, PyAny>) -> PyResult<String> {
+    if value.hasattr("__index__")? {
+        return Ok(value.call_method0("__index__")?.str()?.to_string());
+    }
+    if value.is_instance(&value.py().import("decimal")?.getattr("Decimal")?)? {
+        return value.call_method1("__format__", ("f",))?.extract();
+    }
+    Ok(value.extract::<f64>()?.to_string())
+}
+
+/// A time in nanoseconds, and how many of them a unit of its column is.
+fn span(value: &Bound<'_, PyAny>, kind: &DataType) -> Outcome<(i128, i128)> {
+    Ok(match kind {
+        DataType::Date32 => (moment(value, false)?, DAY),
+        DataType::Date64 => (moment(value, false)?, MILLISECOND),
+        DataType::Timestamp(unit, zone) => (moment(value, zone.is_some())?, length(*unit)),
+        DataType::Time32(unit) | DataType::Time64(unit) => (time(value)?, length(*unit)),
         DataType::Duration(unit) => {
             let delta = value.cast::<PyDelta>().map_err(PyErr::from)?;
             let number = |name: &str| delta.getattr(name)?.extract::<i128>();
-            let microseconds =
-                (number("days")? * 86_400 + number("seconds")?) * 1_000_000 + number("microseconds")?;
-            in_units(microseconds, *unit).to_string()
+            let seconds = number("days")? * 86_400 + number("seconds")?;
+            let behind = number("microseconds")? * MICROSECOND + beyond(value, "nanoseconds")?;
+            (seconds * SECOND + behind, length(*unit))
         }
         _ => return Err(Failure::type_error("no such value")),
-    };
-    Ok(text.into_bytes())
+    })
 }
 
 fn days(value: &Bound<'_, PyAny>) -> PyResult<i64> {
     Ok(value.call_method0("toordinal")?.extract::<i64>()? - EPOCH_ORDINAL)
 }
 
-/// Microseconds since midnight.
+/// Nanoseconds since midnight.
 fn time(value: &Bound<'_, PyAny>) -> PyResult<i128> {
     let number = |name: &str| value.getattr(name)?.extract::<i128>();
     let seconds = (number("hour")? * 60 + number("minute")?) * 60 + number("second")?;
-    Ok(seconds * 1_000_000 + number("microsecond")?)
+    Ok(seconds * SECOND + number("microsecond")? * MICROSECOND + beyond(value, "nanosecond")?)
 }
 
-/// Microseconds since 1970: of a moment with a zone in UTC, of another as it stands there, of a day from its begin on.
+/// Nanoseconds that times of pandas have, which pass for Python's, behind their microseconds.
+fn beyond(value: &Bound<'_, PyAny>, name: &str) -> PyResult<i128> {
+    value.getattr_opt(name)?.map_or(Ok(0), |nanoseconds| nanoseconds.extract())
+}
+
+/// Nanoseconds since 1970: of a moment with a zone in UTC, of another as it stands there, of a day from its begin on.
 fn moment(value: &Bound<'_, PyAny>, has_zone: bool) -> PyResult<i128> {
     if !value.hasattr("tzinfo")? {
-        return Ok(i128::from(days(value)?) * DAY_MICROSECONDS);
+        return Ok(i128::from(days(value)?) * DAY);
     }
     let value = match has_zone && !value.getattr("tzinfo")?.is_none() {
         true => {
@@ -89,14 +140,15 @@ fn moment(value: &Bound<'_, PyAny>, has_zone: bool) -> PyResult<i128> {
         }
         false => value.clone(),
     };
-    Ok(i128::from(days(&value)?) * DAY_MICROSECONDS + time(&value)?)
+    Ok(i128::from(days(&value)?) * DAY + time(&value)?)
 }
 
-fn in_units(microseconds: i128, unit: TimeUnit) -> i128 {
+/// A unit in nanoseconds.
+fn length(unit: TimeUnit) -> i128 {
     match unit {
-        TimeUnit::Second => microseconds.div_euclid(1_000_000),
-        TimeUnit::Millisecond => microseconds.div_euclid(1000),
-        TimeUnit::Microsecond => microseconds,
-        TimeUnit::Nanosecond => microseconds * 1000,
+        TimeUnit::Second => SECOND,
+        TimeUnit::Millisecond => MILLISECOND,
+        TimeUnit::Microsecond => MICROSECOND,
+        TimeUnit::Nanosecond => 1,
     }
 }

@@ -87,7 +87,7 @@ impl StoredAggregator {
     fn update(&self, py: Python<'_>, data: &Bound<'_, PyAny>, durability: Option<&str>) -> Outcome<u64> {
         let held = self.held()?;
         let durability = self::durability(durability, held.open.usual)?;
-        held.update(py, batches(data)?, durability)
+        held.update(py, batches(data)?, durability, &())
     }
 
     /// Adds rows, and keeps ``metadata`` with them, such as how far the input was read: all of it or nothing.
@@ -106,7 +106,7 @@ impl StoredAggregator {
         let held = self.held()?;
         let durability = self::durability(durability, held.open.usual)?;
         let input = data.map(batches).transpose()?;
-        held.commit(py, input, metadata.as_ref().map(AsRef::as_ref), batch, durability)
+        held.commit(py, input, metadata.as_ref().map(AsRef::as_ref), batch, durability, &())
     }
 
     /// The bytes that came with the last commit.
@@ -164,6 +164,8 @@ impl StoredAggregator {
     }
 
     /// The answers of groups, a row for each row of ``keys``, in their order; null where there is no such group.
+    ///
+    /// All are of one moment.
     fn get_many(&self, py: Python<'_>, keys: &Bound<'_, PyAny>) -> Outcome<Rows> {
         self.view(py)?.get_many(py, keys)
     }

@@ -8,10 +8,13 @@ use arrow_array::types::{Decimal128Type, Float64Type, Int64Type};
 use arrow_array::{Array, ArrayRef, RecordBatch, UInt64Array};
 use arrow_schema::{DataType, SchemaRef};
 use forebay::{Error, Result};
+use forebay_aggregate::AnswerKind;
+use forebay_aggregate::ordered::Number;
 
 /// See the module.
 pub(super) struct Top {
     column: usize,
+    kind: AnswerKind,
     count: usize,
     /// The least of the greatest first.
     best: BinaryHeap<Reverse<Placed>>,
@@ -22,6 +25,8 @@ pub(super) struct Top {
 enum Rank {
     Whole(i128),
     Float(f64),
+    /// Of an exact number that comes as a text.
+    Number(Number),
     Text(Vec<u8>),
 }
 
@@ -32,7 +37,7 @@ struct Placed {
 
 impl Rank {
     /// That of a row; nulls have none, and neither has what is not a number.
-    fn of(column: &ArrayRef, row: usize) -> Option<Self> {
+    fn of(column: &ArrayRef, row: usize, kind: AnswerKind) -> Option<Self> {
         if column.is_null(row) {
             return None;
         }
@@ -44,6 +49,10 @@ impl Rank {
                 let value = column.as_primitive::<Float64Type>().value(row);
                 (!value.is_nan()).then_some(Self::Float(value))
             }
+            DataType::Utf8 if kind == AnswerKind::Number => {
+                let number = Number::parse(column.as_string::<i32>().value(row));
+                number.filter(|number| !number.as_f64().is_nan()).map(Self::Number)
+            }
             DataType::Utf8 => Some(Self::Text(column.as_string::<i32>().value(row).as_bytes().to_vec())),
             DataType::Binary => Some(Self::Text(column.as_binary::<i32>().value(row).to_vec())),
             _ => None,
@@ -54,6 +63,7 @@ impl Rank {
         match (self, other) {
             (Self::Whole(one), Self::Whole(other)) => one.cmp(other),
             (Self::Float(one), Self::Float(other)) => one.total_cmp(other),
+            (Self::Number(one), Self::Number(other)) => one.cmp(other),
             (Self::Text(one), Self::Text(other)) => one.cmp(other),
             _ => Ordering::Equal,
         }
@@ -85,8 +95,9 @@ fn failed(error: impl std::fmt::Display) -> Error {
 }
 
 impl Top {
-    pub(super) fn new(column: usize, count: usize) -> Self {
-        Self { column, count, best: BinaryHeap::new() }
+    /// None yet, of so many, by a column of answers of this kind.
+    pub(super) fn new(column: usize, kind: AnswerKind, count: usize) -> Self {
+        Self { column, kind, count, best: BinaryHeap::new() }
     }
 
     /// Whether answers of this type are put in order.
@@ -98,7 +109,7 @@ impl Top {
     pub(super) fn add(&mut self, batch: &RecordBatch) -> Result<()> {
         let column = batch.column(self.column);
         for at in 0..batch.num_rows() {
-            let Some(rank) = Rank::of(column, at) else { continue };
+            let Some(rank) = Rank::of(column, at, self.kind) else { continue };
             let is_full = self.best.len() >= self.count;
             let is_greater =
                 self.best.peek().is_some_and(|Reverse(least)| rank.order(&least.rank) == Ordering::Greater);

@@ -119,7 +119,7 @@ impl Cube {
     fn update(&self, py: Python<'_>, data: &Bound<'_, PyAny>, durability: Option<&str>) -> Outcome<u64> {
         let held = self.held()?;
         let durability = self::durability(durability, held.open.usual)?;
-        held.update(py, batches(data)?, durability)
+        held.update(py, batches(data)?, durability, &())
     }
 
     /// Adds rows, and keeps ``metadata`` with them, such as how far the input was read: all groupings have all of it, or
@@ -139,7 +139,7 @@ impl Cube {
         let held = self.held()?;
         let durability = self::durability(durability, held.open.usual)?;
         let input = data.map(batches).transpose()?;
-        held.commit(py, input, metadata.as_ref().map(AsRef::as_ref), batch, durability)
+        held.commit(py, input, metadata.as_ref().map(AsRef::as_ref), batch, durability, &())
     }
 
     /// Merges what ``states`` of other groups by the same columns gave, batch by batch. Returns how many.

@@ -17,7 +17,7 @@ use crate::groups::grouping::Levels;
 use crate::groups::held::{Opens, Part, Writes};
 use crate::groups::kept::Shape;
 use crate::groups::pinned::Pins;
-use crate::groups::read::{Grouped, Made, Wanted};
+use crate::groups::read::{Find, Grouped, Made, Wanted};
 use crate::rows::{BATCH_ROWS, Batches};
 
 /// The smallest part of an update, of however many groupings.
@@ -60,6 +60,8 @@ impl Opens for StoredCube {
 }
 
 impl Writes for StoredCube {
+    type Late = ();
+
     /// Each of the finest groups may come to one in every grouping.
     fn part(&self) -> Part {
         let bytes =
@@ -73,6 +75,7 @@ impl Writes for StoredCube {
         batch: Batch,
         durability: Durability,
         metadata: Option<&[u8]>,
+        _late: &(),
     ) -> Result<u64> {
         let mut rows = self.cube.batch();
         if let Some(states) = states {
@@ -173,9 +176,11 @@ impl Grouped for Level {
         &self.schema
     }
 
-    fn states(&self, keys: &[Vec<u8>]) -> Result<Vec<Option<Vec<u8>>>> {
-        let keys: Vec<Vec<u8>> = keys.iter().map(|key| self.stored(key)).collect();
-        self.moment.snapshot.multi_get(&self.table, &keys)
+    fn finder(&self) -> Result<Box<Find<'_>>> {
+        Ok(Box::new(move |keys| {
+            let keys: Vec<Vec<u8>> = keys.iter().map(|key| self.stored(key)).collect();
+            self.moment.snapshot.multi_get(&self.table, &keys)
+        }))
     }
 
     fn batches(&self, wanted: Wanted) -> Result<Batches> {

@@ -13,7 +13,7 @@ use arrow_array::RecordBatchReader;
 use arrow_schema::SchemaRef;
 use forebay_env::sync::Arc;
 use forebay_env::sync::atomic::{AtomicU64, Ordering};
-use forebay_groups::{Late, WINDOW, Windowed, windowed_schema};
+use forebay_groups::{WINDOW, Windowed, windowed_schema};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
@@ -29,7 +29,7 @@ use crate::failure::{Failure, Outcome};
 use crate::home::Home;
 use crate::options::durability;
 use crate::rows::Rows;
-use input::WindowedRows;
+use input::{LateRows, WindowedRows};
 use stored::{Spanned, StoredWindows};
 use times::{moment, time_of, times, window_field};
 pub(crate) use wish::Wish;
@@ -105,25 +105,23 @@ impl Windows {
 }
 
 impl Inner {
-    /// The rows of an object with their windows, and how many were dropped so far.
+    /// The rows of an object with their windows.
     fn windowed(
         &self,
         py: Python<'_>,
         data: &Bound<'_, PyAny>,
-        late: Late,
-    ) -> Outcome<(Box<WindowedRows>, Arc<AtomicU64>)> {
+        late: &Arc<LateRows>,
+    ) -> Outcome<Box<WindowedRows>> {
         let (input, shape) = (batches(data)?, &self.held.means);
-        let known = py.detach(|| self.held.found())?;
-        let kind = known.as_ref().map(|known| window_field(known).data_type().clone());
+        let windows = py.detach(|| self.held.found())?;
+        let kind = windows.as_ref().map(|known| window_field(known).data_type().clone());
         let (schema, times) = windowed_schema(&input.schema(), &shape.time, kind)?;
-        let kept_from = py.detach(|| known.map_or(Ok(0), |known| known.windows.kept_from()))?;
-        let dropped = Arc::new(AtomicU64::new(0));
-        let windowed = Windowed { schema, times, period: shape.period, kept_from, late };
-        Ok((Box::new(WindowedRows { input, windowed, dropped: Arc::clone(&dropped) }), dropped))
+        let windowed = Windowed { schema, times, period: shape.period, kept_from: 0, late: late.late };
+        Ok(Box::new(WindowedRows { input, windowed, windows, late: Arc::clone(late) }))
     }
 
-    fn count(&self, dropped: &AtomicU64) {
-        self.late_rows.fetch_add(dropped.load(Ordering::Relaxed), Ordering::Relaxed);
+    fn count(&self, late: &LateRows) {
+        self.late_rows.fetch_add(late.dropped.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 }
 
@@ -151,9 +149,9 @@ impl Windows {
     ) -> Outcome<u64> {
         let inner = self.inner()?;
         let durability = self::durability(durability, inner.held.open.usual)?;
-        let (input, dropped) = inner.windowed(py, data, input::late(late)?)?;
-        let rows = inner.held.update(py, input, durability)?;
-        inner.count(&dropped);
+        let late = LateRows::of(late)?;
+        let rows = inner.held.update(py, inner.windowed(py, data, &late)?, durability, &late)?;
+        inner.count(&late);
         Ok(rows)
     }
 
@@ -173,12 +171,12 @@ impl Windows {
         durability: Option<&str>,
     ) -> Outcome<u64> {
         let inner = self.inner()?;
-        let (late, durability) = (input::late(late)?, self::durability(durability, inner.held.open.usual)?);
-        let windowed = data.map(|data| inner.windowed(py, data, late)).transpose()?;
-        let (input, dropped) = windowed.map_or((None, None), |(input, dropped)| (Some(input), Some(dropped)));
+        let (late, durability) = (LateRows::of(late)?, self::durability(durability, inner.held.open.usual)?);
+        let input = data.map(|data| inner.windowed(py, data, &late)).transpose()?;
         let input = input.map(|input| input as Box<dyn RecordBatchReader + Send>);
-        let last = inner.held.commit(py, input, metadata.as_ref().map(AsRef::as_ref), batch, durability)?;
-        dropped.iter().for_each(|dropped| inner.count(dropped));
+        let metadata = metadata.as_ref().map(AsRef::as_ref);
+        let last = inner.held.commit(py, input, metadata, batch, durability, &late)?;
+        inner.count(&late);
         Ok(last)
     }
 
@@ -192,7 +190,8 @@ impl Windows {
         Ok(found.map(|metadata| PyBytes::new(py, &metadata)))
     }
 
-    /// How many rows this object has left out, as they came too late.
+    /// How many rows this object has left out, as they came too late. Of those that had come in time, and whose window
+    /// ``expire`` dropped before they were committed, each group counts as one.
     #[getter]
     fn late_rows(&self) -> Outcome<u64> {
         Ok(self.0.get()?.late_rows.load(Ordering::Relaxed))
@@ -243,7 +242,8 @@ impl Windows {
 
     /// The answers of groups, a row for each row of ``keys``, in their order; null where there is no such group.
     ///
-    /// The column ``window`` of ``keys`` has the type of that of ``result``, and times within windows.
+    /// All are of one moment. The column ``window`` of ``keys`` has the type of that of ``result``, and times within
+    /// windows.
     fn get_many(&self, py: Python<'_>, keys: &Bound<'_, PyAny>) -> Outcome<Rows> {
         self.view(py, None, None)?.get_many(py, keys)
     }

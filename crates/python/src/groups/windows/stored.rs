@@ -8,13 +8,15 @@ use forebay::aggregate::Composite;
 use forebay::{Batch, Durability, Error, Result, WindowsSnapshot};
 use forebay_aggregate::arrow::{PartialSchema, RecordBatchStates};
 use forebay_env::sync::Arc;
-use forebay_groups::{WindowShape as Shape, WindowStates, WindowsWalk, split_window};
+use forebay_groups::{Late, WindowShape as Shape, WindowStates, WindowsWalk, split_window};
 
+use super::input::LateRows;
 use crate::database::Open;
 use crate::failure::Outcome;
 use crate::groups::held::{Opens, Writes};
 use crate::groups::kept::Shape as Kept;
-use crate::groups::read::{Grouped, Wanted};
+use crate::groups::read::{Find, Grouped, Wanted};
+use crate::groups::scalars::Between;
 use crate::rows::{BATCH_ROWS, Batches};
 
 type States = Arc<Composite>;
@@ -47,12 +49,15 @@ impl Opens for StoredWindows {
 }
 
 impl Writes for StoredWindows {
+    type Late = LateRows;
+
     fn write(
         &self,
         states: Option<&mut RecordBatchStates>,
-        batch: Batch,
+        mut batch: Batch,
         durability: Durability,
         metadata: Option<&[u8]>,
+        late: &LateRows,
     ) -> Result<u64> {
         let mut rows = self.windows.batch();
         if let Some(states) = states {
@@ -62,9 +67,23 @@ impl Writes for StoredWindows {
                 rows.add_state(start, rest, state)
             })?;
         }
-        match metadata {
-            Some(metadata) => rows.commit_with(batch, durability, metadata),
-            None => rows.write(batch, durability),
+        loop {
+            // Only what may be tried again is held twice.
+            let may_drop = late.late == Late::Drop && !rows.is_empty();
+            let all = if may_drop { batch.clone() } else { std::mem::take(&mut batch) };
+            let written = match metadata {
+                Some(metadata) => rows.commit_with(all, durability, metadata),
+                None => rows.write(all, durability),
+            };
+            let dropped = match &written {
+                // Time may have gone on since the rows were looked at.
+                Err(Error::Invalid(_)) if may_drop => rows.forget_before(self.windows.kept_from()?),
+                _ => 0,
+            };
+            if dropped == 0 {
+                return written;
+            }
+            late.count(dropped);
         }
     }
 }
@@ -88,13 +107,18 @@ impl Grouped for Spanned {
         &self.stored.schema
     }
 
-    fn states(&self, keys: &[Vec<u8>]) -> Result<Vec<Option<Vec<u8>>>> {
+    /// Any time within a window stands for that.
+    fn between(&self, column: usize) -> Between {
+        if column == 0 { Between::Floored } else { Between::Refused }
+    }
+
+    fn finder(&self) -> Result<Box<Find<'_>>> {
         let now = self.stored.now()?;
-        let state = |key: &Vec<u8>| match split_window(key) {
+        let state = move |key: &Vec<u8>| match split_window(key) {
             Some((time, rest)) => now.get_state(self.stored.shape.period.around(time), rest),
             None => Ok(None),
         };
-        keys.iter().map(state).collect()
+        Ok(Box::new(move |keys| keys.iter().map(&state).collect()))
     }
 
     fn batches(&self, wanted: Wanted) -> Result<Batches> {

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 
 use super::stored::StoredWindows;
 use crate::failure::{Failure, Outcome};
-use crate::groups::scalars::text_of;
+use crate::groups::scalars::{Between, text_of};
 
 /// The column of windows' beginnings.
 pub(super) fn window_field(groups: &StoredWindows) -> &Field {
@@ -16,9 +16,9 @@ pub(super) fn window_field(groups: &StoredWindows) -> &Field {
     &groups.schema.keys()[0]
 }
 
-/// A moment of Python's, in milliseconds since 1970.
+/// A moment of Python's, in milliseconds since 1970: the one that it is in.
 pub(super) fn time_of(groups: &StoredWindows, moment: &Bound<'_, PyAny>) -> Outcome<u64> {
-    let text = text_of(moment, window_field(groups))?;
+    let text = text_of(moment, window_field(groups), Between::Floored)?;
     let text = text.ok_or_else(|| Failure::type_error("None is no time"))?;
     let time = String::from_utf8_lossy(&text).parse::<i128>();
     let time = time.map_err(|error| Failure::invalid(format!("no time: {error}")))?;

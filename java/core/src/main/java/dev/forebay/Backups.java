@@ -68,7 +68,7 @@ public final class Backups extends Native implements AutoCloseable {
         }
     }
 
-    /** Removes all but the newest backups. */
+    /** Removes all but the newest backups, at least one. */
     public void keep(int newest) {
         try {
             keepBackups(number, newest);

@@ -175,6 +175,35 @@ class AggregatorTest {
         }
     }
 
+    /** The handle had the tables of later groups of that name, and was refused for ever. */
+    @Test
+    void anAggregatorGoesOnWhereARollbackBringsBackWhatWasDropped() {
+        List<Sale> rows = Rows.some(new Random(11), 20);
+        List<Sale> twice = new ArrayList<>(rows);
+        twice.addAll(rows);
+        try (Database db = open()) {
+            StoredAggregator before = db.aggregator("sales", asked());
+            before.commit(ArrowStream.ofIpc(Rows.ipc(rows)), Durability.OS, bytes("20"));
+            db.savepoint("s");
+            db.dropTable("sales");
+            db.dropTable("sales.schema");
+            StoredAggregator sales = db.aggregator("sales", asked());
+            sales.commit(ArrowStream.ofIpc(Rows.ipc(rows.subList(0, 1))), Durability.OS, bytes("1"));
+            assertEquals("1", text(sales.metadata()));
+            db.rollback("s");
+            assertEquals("20", text(sales.metadata()));
+            assertEquals(expected(rows), byKey(Rows.read(sales.result())));
+            assertEquals(20, sales.update(ArrowStream.ofIpc(Rows.ipc(rows)), Durability.OS));
+            assertEquals(expected(twice), byKey(Rows.read(sales.result())));
+            // What is dropped, and not made again, is not made by who holds it still.
+            db.dropTable("sales");
+            db.dropTable("sales.schema");
+            assertThrows(ForebayException.NotFound.class,
+                    () -> sales.update(ArrowStream.ofIpc(Rows.ipc(rows)), Durability.OS));
+            assertFalse(db.tables().containsKey("sales"));
+        }
+    }
+
     private static String city(long row) {
         return "a city of a longer name " + Long.toHexString(row * 0x9E3779B97F4A7C15L);
     }

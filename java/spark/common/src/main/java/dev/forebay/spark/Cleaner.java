@@ -1,22 +1,25 @@
 package dev.forebay.spark;
 
 import java.io.IOException;
-import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.NavigableSet;
 import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.Set;
+import java.util.TreeSet;
 import java.util.function.LongSupplier;
+import java.util.stream.Collectors;
 import org.apache.hadoop.fs.FileStatus;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
  * Deletes versions that nobody may go back to. What stays: the newest versions, as many as are to be kept; for each of
- * them the snapshot that it is restored from; and changelogs from the oldest such snapshot on.
+ * them the snapshot that it is restored from; and changelogs from the oldest such snapshot on. What writers that were
+ * killed have left of a version goes with it.
  *
  * <p>A shared file is deleted once no snapshot has named it for the grace time: another executor may be about to upload a
  * snapshot that shares it, and nobody knows of that before the manifest is there.
@@ -56,12 +59,12 @@ final class Cleaner {
      *
      * @param versionMax the newest version that this store has seen, or -1
      * @param kept how many versions are kept
-     * @param deletedMax how many versions go at a time, or -1
+     * @param deletedMax how many versions go at a time, or -1; where that is not 0, all before the second snapshot may
      * @param deletedMin of how few versions nothing goes yet
      */
     void clean(long versionMax, int kept, int deletedMax, long deletedMin) throws IOException {
         boolean isDue = deletedMin <= 0 || versionMax < 0 || versionMax - versionMin + 1 - kept >= deletedMin;
-        if (isDue) {
+        if (isDue && deletedMax != 0) {
             deleteVersions(Math.max(KEPT_MIN, kept), deletedMax);
         }
         long now = clock.getAsLong();
@@ -75,28 +78,27 @@ final class Cleaner {
             return;
         }
         Map<Naming.Version, Long> snapshotTimes = new HashMap<>();
-        List<Naming.Version> changelogs = new ArrayList<>();
-        for (FileStatus status : remote.list(naming.root())) {
+        List<FileStatus> files = remote.list(naming.root());
+        for (FileStatus status : files) {
             Naming.version(status.getPath(), Naming.SNAPSHOT)
                     .ifPresent(version -> snapshotTimes.put(version, status.getModificationTime()));
-            Naming.version(status.getPath(), Naming.CHANGELOG).ifPresent(changelogs::add);
         }
         Set<Naming.Version> there = snapshotTimes.keySet();
         if (there.isEmpty()) {
             return;
         }
         manifests.keySet().retainAll(there);
-        long newest = there.stream().mapToLong(Naming.Version::number).max().getAsLong();
-        long oldest = there.stream().mapToLong(Naming.Version::number).min().getAsLong();
-        OptionalLong floor = floor(snapshotTimes, newest - kept + 1);
+        NavigableSet<Long> numbers = there.stream().map(Naming.Version::number).collect(Collectors.toCollection(TreeSet::new));
+        long oldest = numbers.first();
+        OptionalLong floor = floor(snapshotTimes, numbers.last() - kept + 1);
         if (floor.isEmpty()) {
             return;
         }
         long least = floor.getAsLong();
-        if (deletedMax >= 0) {
-            long bound = least;
-            least = there.stream().mapToLong(Naming.Version::number)
-                    .filter(number -> number <= bound && number <= oldest + deletedMax).max().orElse(oldest);
+        Long second = numbers.higher(oldest);
+        if (deletedMax > 0 && second != null) {
+            // Where snapshots are farther apart than that, nothing would ever go.
+            least = Math.min(least, Math.max(second, numbers.floor(oldest + deletedMax)));
         }
         long keptFrom = least;
         there.stream().filter(version -> version.number() < keptFrom).forEach(version -> {
@@ -104,8 +106,19 @@ final class Cleaner {
             manifests.remove(version);
             hasDeleted = true;
         });
-        changelogs.stream().filter(version -> version.number() < keptFrom).forEach(version -> remote.delete(naming.changelog(version)));
+        for (FileStatus status : files) {
+            Optional<Naming.Version> version = Naming.version(status.getPath(), Naming.CHANGELOG).or(() -> unfinished(status));
+            if (version.isPresent() && version.get().number() < keptFrom) {
+                remote.delete(status.getPath());
+            }
+        }
         versionMin = keptFrom;
+    }
+
+    /** What somebody who was killed has left. One who is slow alone, with a version that nobody needs, may come to an end. */
+    private Optional<Naming.Version> unfinished(FileStatus status) {
+        long age = clock.getAsLong() - status.getModificationTime();
+        return age >= grace(status.getPath().getName()) ? Naming.unfinished(status.getPath()) : Optional.empty();
     }
 
     /**

@@ -23,7 +23,9 @@ import org.apache.spark.sql.util.ArrowUtils;
 /** What both stages of a group-by know: key and functions, the columns of rows, and how much memory a task has. */
 final class GroupStage implements Serializable {
     private static final long serialVersionUID = 1;
-    static final String FOLDER = "forebay-groups-";
+    static final String FOLDER = "forebay-groups";
+    /** Where this executor's groups go that need more than memory, once there are some. */
+    private static Path root;
 
     private final String[] keys;
     private final LinkedHashMap<String, String> aggs;
@@ -120,10 +122,14 @@ final class GroupStage implements Serializable {
         return ArrowRows.read(shown.apply(groups), columns, end);
     }
 
-    /** Its name tells the process, whose end may have left it. */
-    private static Path folder() {
+    /** A folder of a partition's, in one that Spark removes where the executor is killed. */
+    private static synchronized Path folder() {
         try {
-            return Files.createTempDirectory(FOLDER + ProcessHandle.current().pid() + "-");
+            // One for all: Spark remembers each that it makes as long as the executor lives.
+            if (root == null || !Files.exists(root)) {
+                root = Minor.localDirectory(FOLDER);
+            }
+            return Files.createTempDirectory(root, "");
         } catch (IOException error) {
             throw new UncheckedIOException(error);
         }

@@ -67,4 +67,17 @@ final class Naming {
         Optional<String> id = split < 0 ? Optional.empty() : Optional.of(stem.substring(split + 1));
         return Optional.of(new Version(Long.parseLong(number), id));
     }
+
+    /**
+     * The version of a changelog or snapshot that is being written, or was when its writer was killed: until it is whole,
+     * Spark has it beside its place, as {@code .NAME.RANDOM.tmp}.
+     */
+    static Optional<Version> unfinished(Path path) {
+        String name = path.getName();
+        int end = name.indexOf('.', 1);
+        if (!name.startsWith(".") || !name.endsWith(".tmp") || end < 0) {
+            return Optional.empty();
+        }
+        return version(new Path(path.getParent(), name.substring(1, end) + CHANGELOG), CHANGELOG);
+    }
 }

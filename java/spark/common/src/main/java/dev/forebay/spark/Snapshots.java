@@ -50,7 +50,7 @@ final class Snapshots {
             Sent sent = uploadOnce(local, upload);
             upload = sent.upload();
             // No manifest named its files until now: somebody else may have deleted some.
-            if (isWhole(sent.manifest())) {
+            if (sent.isWritten() && isWhole(sent.manifest())) {
                 incarnation.rebase(local.version(), sent.manifest());
                 return upload;
             }
@@ -61,7 +61,8 @@ final class Snapshots {
                 + " uploaded, " + UPLOADS_MAX + " times: set " + Settings.PREFIX + "fileGraceMs longer than an upload takes");
     }
 
-    private record Sent(Upload upload, Manifest manifest) {}
+    /** What was sent: whether the manifest was, too, no later look at its files can tell. */
+    private record Sent(Upload upload, Manifest manifest, boolean isWritten) {}
 
     private Sent uploadOnce(LocalSnapshot local, Upload before) throws IOException {
         long begin = System.nanoTime();
@@ -73,13 +74,14 @@ final class Snapshots {
                 local.incarnation().base().map(Naming.Version::toString).orElse(""), transfer.shared, transfer.inline);
         remote.makeDirectories(naming.root());
         // Nor may a crash leave a manifest that nobody has looked behind.
-        if (isWhole(manifest)) {
+        boolean isWritten = isWhole(manifest);
+        if (isWritten) {
             transfer.bytesCopied += write(naming.snapshot(local.version()), manifest::write);
         }
         long milliseconds = TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - begin);
         return new Sent(new Upload(local.version(), before.bytesCopied() + transfer.bytesCopied,
                 before.filesCopied() + transfer.filesCopied + 1, transfer.filesReused, before.milliseconds() + milliseconds),
-                manifest);
+                manifest, isWritten);
     }
 
     /** The files of a snapshot on their way. */

@@ -19,6 +19,7 @@ final class Executor implements AutoCloseable {
     static final String LISTS = "lists";
 
     final VersionedState state;
+    final Plan plan;
     private final Plan.Shape shape;
     final Path local;
 
@@ -35,10 +36,9 @@ final class Executor implements AutoCloseable {
         shape = new Plan.Shape("default", Family.Order.KEY, Family.Values.ONE, options.hasFamilies(), options.hasIds());
         Settings settings = new Settings(64 << 20, 2, true, 1000, options.graceMilliseconds(), "wb-tree", "wb-tree:ordered", "lz4", 8);
         RemoteFiles remote = around.apply(SparkFiles.of(root, "lz4", new Configuration()));
-        state = new VersionedState(
-                new Plan(remote, new Naming(root), local, settings, POOL, shape,
-                        new Plan.Retention(options.deltas(), options.kept(), -1, 0), options.clock()),
-                uploaded -> { });
+        plan = new Plan(remote, new Naming(root), local, settings, POOL, shape,
+                new Plan.Retention(options.deltas(), options.kept(), -1, 0), options.clock());
+        state = new VersionedState(plan, uploaded -> { });
     }
 
     void load(Naming.Version version) throws Exception {

@@ -34,6 +34,7 @@ import org.apache.spark.sql.RowFactory;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.util.Utils;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
@@ -224,7 +225,7 @@ class GroupByTest {
                 java.util.Arrays.stream(frame.columns()).map(name -> "cast(" + name + " as string)").toArray(String[]::new)));
     }
 
-    /** A task of several partitions has the groups of one at a time, and leaves no folder behind. */
+    /** A task of several partitions has the groups of one at a time, where Spark cleans, and leaves no folder behind. */
     @Test
     void groupsEndWithTheirRows() {
         Dataset<Row> rows = spark.range(0, 5000, 1, 5).selectExpr("id % 1000 k");
@@ -242,9 +243,9 @@ class GroupByTest {
     }
 
     private static long folders() {
-        String[] names = new File(System.getProperty("java.io.tmpdir")).list();
-        return java.util.Arrays.stream(names)
-                .filter(name -> name.startsWith(GroupStage.FOLDER + ProcessHandle.current().pid() + "-")).count();
+        // Which Spark removes, also of an executor that was killed.
+        File[] roots = new File(Utils.getLocalDir(SparkFiles.conf())).listFiles((in, name) -> name.startsWith(GroupStage.FOLDER));
+        return java.util.Arrays.stream(roots).mapToLong(root -> root.list().length).sum();
     }
 
     @Test

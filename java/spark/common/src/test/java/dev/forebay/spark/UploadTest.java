@@ -8,6 +8,8 @@ import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.nio.file.attribute.FileTime;
 import java.util.List;
 import java.util.Optional;
 import org.junit.jupiter.api.Test;
@@ -127,6 +129,72 @@ class UploadTest extends Checkpoints {
         put(executor, put(executor, plain(0), "key-1", "value"), "key-2", "value");
         assertThrows(UncheckedIOException.class, executor.state::maintain);
         assertEquals(List.of(), files("2_.*\\.forebay"));
+    }
+
+    /** A list may lag behind what is written: the first one has not a file that the next one has. */
+    @Test
+    void aManifestThatWasNotWrittenIsNotTakenForOneThatIsThere() throws Exception {
+        Path aside = checkpoints.resolve("aside");
+        Path[] late = {null};
+        Executor executor = watched(PLAIN, what -> {
+            if (!what.equals("list file")) {
+                return;
+            }
+            try {
+                if (late[0] == null) {
+                    late[0] = files("[0-9a-f]{64}").get(0);
+                    Files.move(late[0], aside);
+                } else if (Files.exists(aside)) {
+                    Files.move(aside, late[0], StandardCopyOption.REPLACE_EXISTING);
+                }
+            } catch (IOException error) {
+                throw new UncheckedIOException(error);
+            }
+        });
+        Naming.Version at = put(executor, put(executor, plain(0), "key-1", "value"), "key-2", "value");
+        executor.state.maintain();
+        assertTrue(late[0] != null && Files.notExists(aside), "the file has come");
+        assertEquals(1, files("2_.*\\.forebay").size());
+        Executor fresh = executor(PLAIN);
+        fresh.load(at);
+        assertEquals(0, passedOver(fresh));
+    }
+
+    @Test
+    void whatAKilledWriterLeftGoesWithItsVersion() throws Exception {
+        String attempt = Attempt.UNKNOWN;
+        for (long version : new long[] {2, 3, 5}) {
+            for (String rest : List.of(".changelog." + attempt + ".TID7.tmp", "_" + attempt + ".forebay." + attempt + ".tmp")) {
+                Path left = Files.write(checkpoints.resolve("." + version + rest), new byte[10]);
+                Files.setLastModifiedTime(left, FileTime.fromMillis(1000));
+            }
+        }
+        long[] now = {24 * 3_600_000};
+        Executor executor = executor(new Executor.Options(false, false, 1, 2, 0, () -> now[0]));
+        fill(executor, plain(0), 4);
+        assertEquals(List.of(), files("2\\.changelog"), "version 3 is the oldest that is kept");
+        assertEquals(6, files("\\..*\\.tmp").size(), "a writer may be slow");
+        now[0] += 1000;
+        executor.state.maintain();
+        assertEquals(List.of(), files("\\.2.*\\.tmp"));
+        assertEquals(4, files("\\.[35].*\\.tmp").size(), "somebody may be writing them yet");
+    }
+
+    /** Were it none, the checkpoint would grow for ever where fewer go at a time than stand between two snapshots. */
+    @Test
+    void atLeastOneSnapshotGoesAtATimeUnlessNothingMay() throws Exception {
+        Executor executor = executor(new Executor.Options(false, false, 3, 100, 0));
+        fill(executor, plain(0), 12);
+        Cleaner cleaner = new Cleaner(executor.plan, new Snapshots(executor.plan.remote(), executor.plan.naming()));
+        cleaner.clean(12, 2, 0, 0);
+        assertEquals(4, files("\\d+_.*\\.forebay").size());
+        for (int left = 3; left >= 2; left--) {
+            cleaner.clean(12, 2, 1, 0);
+            assertEquals(left, files("\\d+_.*\\.forebay").size());
+            assertEquals(3 * left - 2, files("\\d+\\.changelog").size(), "from the oldest snapshot on");
+        }
+        cleaner.clean(12, 2, 1, 0);
+        assertEquals(2, files("\\d+_.*\\.forebay").size(), "version 11 is made of one of them");
     }
 
     @Test

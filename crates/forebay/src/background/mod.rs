@@ -69,6 +69,8 @@ pub(crate) struct Background {
     workers: Mutex<BTreeMap<usize, Offer>>,
     /// Tables whose last job failed, the latest last: others come first.
     failed: Mutex<Vec<u32>>,
+    /// That of value files.
+    collection: Mutex<value_files::Collection>,
 }
 
 impl Background {
@@ -87,6 +89,7 @@ impl Background {
             compacting: Mutex::ranked(Rank::Leaf, BTreeMap::new()),
             workers: Mutex::ranked(Rank::Leaf, BTreeMap::new()),
             failed: Mutex::ranked(Rank::Leaf, Vec::new()),
+            collection: Mutex::ranked(Rank::Leaf, value_files::Collection::default()),
         }
     }
 }

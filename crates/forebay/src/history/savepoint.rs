@@ -11,13 +11,14 @@ use std::sync::Arc;
 
 use forebay_base::{Error, Result};
 use forebay_env::yield_point;
+use forebay_layouts::DataFile;
 use forebay_store::WriteBuffer;
 use forebay_store::manifest::Edit;
 use serde::{Deserialize, Serialize};
 
 use crate::context::refuse_guests;
 use crate::history::History;
-use crate::versions::{Savepoint, State, View, excess, longest};
+use crate::versions::{State, View, excess, longest};
 
 /// A savepoint, and what it costs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -107,20 +108,18 @@ impl History {
         if savepoints.is_empty() {
             return Vec::new();
         }
-        let live = longest(state.tables.values().map(|table| table.file_lengths()));
-        let held_by = |savepoint: &Savepoint, known: &BTreeMap<u64, u64>| {
-            excess(&longest(savepoint.needs.values().cloned()), known)
-        };
-        let stats = savepoints.iter().map(|(name, savepoint)| {
-            let others = savepoints.values().filter(|other| !Arc::ptr_eq(other, savepoint));
-            let others = others.flat_map(|other| other.needs.values().cloned());
+        let live = needed(state.files());
+        let all = savepoints.iter().map(|(name, savepoint)| (name, savepoint, needed(savepoint.files())));
+        let all: Vec<_> = all.collect();
+        let stats = all.iter().map(|(name, savepoint, needs)| {
+            let others = all.iter().filter(|(other, ..)| other != name).map(|(.., needs)| needs.clone());
             SavepointStats {
-                name: name.clone(),
+                name: String::clone(name),
                 sequence: savepoint.sequence,
                 taken_at_milliseconds: savepoint.taken_at_milliseconds,
                 tables: savepoint.tables.values().filter(|table| !table.is_hidden()).count(),
-                held_bytes: held_by(savepoint, &live),
-                own_bytes: held_by(savepoint, &longest(others.chain([live.clone()]))),
+                held_bytes: excess(needs, &live),
+                own_bytes: excess(needs, &longest(others.chain([live.clone()]))),
             }
         });
         let mut stats: Vec<_> = stats.collect();
@@ -132,7 +131,7 @@ impl History {
         stats
     }
 
-    /// Bytes of files that are there for savepoints only.
+    /// Bytes of lists and trees that are there for savepoints only. All value files are counted elsewhere.
     pub(crate) fn bytes_kept(&self) -> u64 {
         let (savepoints, state) = {
             let version_set = self.versions.lock();
@@ -145,6 +144,20 @@ impl History {
             excess(&needs, &longest(state.tables.values().map(|table| table.file_lengths())))
         }
     }
+}
+
+/// How much of each file is needed by who has these, value files too.
+fn needed(files: impl Iterator<Item = DataFile>) -> BTreeMap<u64, u64> {
+    let mut needs = BTreeMap::new();
+    for file in files.filter(|file| !file.is_resident()) {
+        let (id, bytes) = file.version();
+        // A later version of a tree names all value files that earlier ones do.
+        if needs.get(&id).is_none_or(|&known| known < bytes) {
+            needs.insert(id, bytes);
+            needs.extend(file.value_files().iter().map(|values| (values.id(), values.bytes())));
+        }
+    }
+    needs
 }
 
 /// What whoever waited for a savepoint is told: where it was taken, or could not be, just that, whatever went wrong

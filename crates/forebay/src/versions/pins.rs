@@ -120,14 +120,14 @@ impl Versions {
         let alike = || held.chunk_by(|(_, one), (_, other)| Arc::ptr_eq(&one.state, &other.state));
         let mut seen_by: BTreeMap<u64, usize> = BTreeMap::new();
         for snapshots in alike() {
-            for id in retired_files(&snapshots[0].1.state, table).into_keys() {
+            for id in held_files(&snapshots[0].1.state, table).into_keys() {
                 *seen_by.entry(id).or_default() += snapshots.len();
             }
         }
         let now = self.context.env.clock.now();
         let mut stats = Vec::with_capacity(held.len());
         for snapshots in alike() {
-            let files = retired_files(&snapshots[0].1.state, table);
+            let files = held_files(&snapshots[0].1.state, table);
             let held_bytes: u64 = files.values().sum();
             let own = files.iter().filter(|(id, _)| seen_by.get(id) == Some(&1));
             let own_bytes = own.map(|(_, bytes)| bytes).sum();
@@ -160,18 +160,31 @@ impl Versions {
         values.values().take(most.saturating_sub(files.len())).for_each(|values| drop(values.reopen()));
     }
 
-    /// Bytes of a table's files that are there for snapshots only.
+    /// Bytes of a table's lists and trees that are there for snapshots only. Value files are of all tables.
     pub(crate) fn bytes_held_by_snapshots(&self, table: u32) -> u64 {
         let mut files = BTreeSet::new();
-        self.pinned_states().iter().for_each(|state| files.extend(retired_files(state, Some(table))));
+        for state in self.pinned_states() {
+            let retired = retired_files(&state, Some(table)).map(|file| (file.id(), file.bytes()));
+            files.extend(retired.collect::<BTreeMap<_, _>>());
+        }
         files.iter().map(|(_, bytes)| bytes).sum()
     }
 }
 
-/// Files that this version sees and the newest does not: their ids and bytes.
-fn retired_files(state: &State, table: Option<u32>) -> BTreeMap<u64, u64> {
-    let tables = state.tables.values().filter(|entry| table.is_none_or(|id| entry.id == id));
+/// Lists and trees that this version sees and the newest does not.
+fn retired_files(state: &State, table: Option<u32>) -> impl Iterator<Item = DataFile> {
+    let tables = state.tables.values().filter(move |entry| table.is_none_or(|id| entry.id == id));
     let files = tables.flat_map(|entry| entry.version.files());
-    let retired = files.filter(|file: &DataFile| file.is_retired() && !file.is_resident());
-    retired.map(|file| (file.id(), file.bytes())).collect()
+    files.filter(|file: &DataFile| file.is_retired() && !file.is_resident())
+}
+
+/// These and the value files that no other ones have anything in: their ids, of which each is one file's, and bytes.
+fn held_files(state: &State, table: Option<u32>) -> BTreeMap<u64, u64> {
+    let mut held = BTreeMap::new();
+    for file in retired_files(state, table) {
+        let values = file.value_files().iter().filter(|values| !values.is_needed());
+        held.extend(values.map(|values| (values.id(), values.bytes())));
+        held.insert(file.id(), file.bytes());
+    }
+    held
 }

@@ -565,6 +565,149 @@ fn values_that_a_rollback_brings_back_are_collected() {
     check(&written, &model);
 }
 
+/// All files of which not most was alive were emptied at a time. With keys in random order none of them goes before the
+/// last list was written anew, so that files took three times what lives.
+#[test]
+fn collection_takes_little_room_of_its_own() {
+    const KEYS: u64 = 2000;
+    let (env, mut rng) = (Env::memory(82), Rng::new(82));
+    let db = open(&env);
+    let written = table(&db, Layout::wb_tree());
+    for from in (0..KEYS).step_by(20) {
+        let mut batch = Batch::new();
+        for key in from..from + 20 {
+            let mut value = vec![0; LONG];
+            rng.fill(&mut value);
+            batch.put(&written, key.to_be_bytes(), &value);
+        }
+        db.commit(batch, Durability::Os).unwrap();
+    }
+    db.flush().unwrap();
+    let file_bytes = || db.stats().values.file_bytes;
+    let before = file_bytes();
+    let mut most = before;
+    // Two fifths of each file live.
+    for from in (0..KEYS).step_by(20) {
+        let mut batch = Batch::new();
+        let keys = (from..from + 20).filter(|key| key % 5 < 3);
+        keys.for_each(|key| batch.put(&written, key.to_be_bytes(), b"short"));
+        db.commit(batch, Durability::Os).unwrap();
+        most = most.max(file_bytes());
+    }
+    written.compact().unwrap();
+    for _ in 0..20 {
+        env.jobs.advance(std::time::Duration::from_secs(2));
+        for _ in 0..100 {
+            env.jobs.step_some(10);
+            most = most.max(file_bytes());
+        }
+    }
+    let live_bytes = KEYS * 2 / 5 * LONG as u64;
+    assert!(most < before + live_bytes / 4, "{most} after {before} for {live_bytes}");
+    assert!(file_bytes() < 2 * live_bytes + (64 << 10), "{} for {live_bytes}", file_bytes());
+}
+
+/// Each merge that met a file which was to be emptied failed, and was tried again for ever.
+#[test]
+fn merges_go_on_where_there_is_no_room_to_move_values() {
+    let fs = FaultyFs::new(MemoryFs::new());
+    let env = Env { fs: fs.clone(), ..Env::memory(80) };
+    let (mut rng, mut model) = (Rng::new(80), Model::new());
+    let db = open(&env);
+    let written = table(&db, Layout::wb_tree());
+    fill(&db, &written, &mut model, &mut rng, 100);
+    written.compact().unwrap();
+    // Segments have other names while they are written.
+    fs.rule("write *.values all no-space").unwrap();
+    let goes_on = (0..30).any(|_| {
+        rest(&env);
+        fs.fired() > 0 && db.wait_until_idle().is_ok()
+    });
+    assert!(goes_on, "{} writes failed", fs.fired());
+    check(&written, &model);
+    fs.clear();
+    (0..12).for_each(|_| rest(&env));
+    let live: usize = model.values().map(Vec::len).filter(|&bytes| bytes >= 100).sum();
+    let ValueStats { file_bytes, .. } = db.stats().values;
+    assert!(file_bytes < 2 * live as u64 + (64 << 10), "{file_bytes} for {live}");
+    check(&written, &model);
+}
+
+/// As above, where the interval came once the value file was there: nobody looked again.
+#[test]
+fn an_interval_that_comes_later_has_value_files_emptied() {
+    for is_reopened in [false, true] {
+        let fs = MemoryFs::new();
+        let env = Env { fs: fs.clone(), ..Env::memory(81) };
+        let mut db = open(&env);
+        let mut apart = table(&db, Layout::wb_tree());
+        let secret = db.table("s").open().unwrap();
+        let has_secret = || {
+            let is_secret = |bytes: &[u8]| bytes.windows(14).any(|at| at == b"the-secret-key");
+            fs.snapshot_files().iter().any(|(_, bytes)| is_secret(bytes))
+        };
+        secret.put(b"key", b"the-secret-key").unwrap();
+        (0..200u64).for_each(|key| apart.put(key.to_be_bytes(), [7; LONG]).unwrap());
+        db.flush().unwrap();
+        assert!(has_secret());
+        db.table("s").reclaim_interval(std::time::Duration::from_secs(3600)).alter().unwrap();
+        secret.delete(b"key").unwrap();
+        if is_reopened {
+            drop((apart, secret));
+            db.close().unwrap();
+            db = open(&env);
+            apart = table(&db, Layout::wb_tree());
+        }
+        (200..400u64).for_each(|key| apart.put(key.to_be_bytes(), [7; LONG]).unwrap());
+        db.flush().unwrap();
+        for _ in 0..40 {
+            env.jobs.advance(std::time::Duration::from_secs(600));
+            env.jobs.step_some(5000);
+        }
+        assert!(!has_secret(), "opened again: {is_reopened}");
+        for key in 0..400u64 {
+            assert_eq!(apart.get(key.to_be_bytes()).unwrap().as_deref(), Some(&[7; LONG][..]));
+        }
+    }
+}
+
+/// They were said to hold what their lists take, without the values that those point to.
+#[test]
+fn what_savepoints_and_snapshots_hold_has_their_values() {
+    const KEYS: u64 = 400;
+    let (env, mut rng) = (Env::memory(83), Rng::new(83));
+    let db = open(&env);
+    let written = table(&db, Layout::wb_tree());
+    let mut put_all = || {
+        for key in 0..KEYS {
+            let mut value = vec![0; LONG];
+            rng.fill(&mut value);
+            written.put(key.to_be_bytes(), &value).unwrap();
+        }
+        written.compact().unwrap();
+    };
+    put_all();
+    db.savepoint("then").unwrap();
+    let snapshot = db.snapshot();
+    let values = db.stats().values;
+    assert_eq!(values.live_bytes, KEYS * LONG as u64);
+    put_all();
+    (0..4).for_each(|_| rest(&env));
+    let stats = db.stats();
+    let savepoint = &stats.savepoints[0];
+    assert!(savepoint.held_bytes >= values.file_bytes, "{savepoint:?} of {values:?}");
+    assert_eq!(savepoint.own_bytes, savepoint.held_bytes);
+    assert_eq!(stats.snapshots[0].held_bytes, 0, "it is a savepoint that keeps them");
+    db.drop_savepoint("then").unwrap();
+    let held = db.stats().snapshots[0].clone();
+    assert!(held.held_bytes >= values.file_bytes, "{held:?} of {values:?}");
+    assert_eq!(held.own_bytes, held.held_bytes);
+    drop(snapshot);
+    (0..4).for_each(|_| rest(&env));
+    let left = db.stats().values.file_bytes;
+    assert!(left < 2 * values.file_bytes, "{left} bytes of files");
+}
+
 /// Lists that nobody can merge kept a round of collection going, and all other value files from being emptied.
 #[test]
 fn damage_elsewhere_keeps_no_values_from_being_collected() {

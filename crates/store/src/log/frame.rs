@@ -104,6 +104,16 @@ impl Header {
         (is_possible && secret.header_sum(segment, offset, &bytes[4..]) == u32_at(bytes, 0)).then_some(header)
     }
 
+    /// Whether a file of so many bytes that begins with these may be a segment, whichever that is: what its first header
+    /// says is possible. Of other bytes that is hardly ever so.
+    pub fn may_begin(bytes: &[u8; HEADER_BYTES], file_bytes: u64) -> bool {
+        let header = Self::fields(bytes);
+        header.records > 0
+            && header.records <= header.payload_bytes
+            && header.watermark < header.sequence
+            && header.end(0) as u64 <= file_bytes
+    }
+
     /// The payload of the frame that bytes begin with, this header's, if it is whole and sound, and is not encrypted
     /// here. Padding must be zeros.
     pub fn payload<'a>(&self, secret: Secret, frame: &'a [u8]) -> Option<&'a [u8]> {

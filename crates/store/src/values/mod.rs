@@ -26,6 +26,7 @@ use forebay_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use forebay_env::{Access, File, FileSystem};
 
 use crate::list::{DiskUse, Leaving, Trash};
+use crate::log::frame::{HEADER_BYTES, Header};
 use crate::metrics::Metrics;
 use crate::names;
 
@@ -72,6 +73,10 @@ pub struct ValueFile {
     may_go: AtomicBool,
     /// Whether merges move what lives of it elsewhere.
     is_collected: AtomicBool,
+    /// How much lived in it when they began to. That takes its room twice until the file goes.
+    moving_bytes: AtomicU64,
+    /// Whether it is a segment of the log, once somebody has looked.
+    is_segment: OnceLock<bool>,
     /// Whether it stays: a value of it could not be moved, or its lists could not be merged.
     is_stuck: AtomicBool,
 }
@@ -93,9 +98,10 @@ impl ValueFiles {
     /// A file that something names.
     pub fn named(self: &Arc<Self>, id: u64, bytes: u64) -> Arc<ValueFile> {
         let mut known = self.known.lock();
+        let found = known.get(&id).and_then(Weak::upgrade);
         // One of another length is damage of the manifest: each reads as far as it was told.
-        if let Some(file) = known.get(&id).and_then(Weak::upgrade).filter(|file| file.bytes == bytes) {
-            return file;
+        if let Some(file) = found.as_ref().filter(|file| file.bytes == bytes) {
+            return Arc::clone(file);
         }
         let file = Arc::new(ValueFile {
             id,
@@ -105,9 +111,13 @@ impl ValueFiles {
             lists: AtomicU64::new(0),
             may_go: AtomicBool::new(false),
             is_collected: AtomicBool::new(false),
+            moving_bytes: AtomicU64::new(0),
+            is_segment: OnceLock::new(),
             is_stuck: AtomicBool::new(false),
         });
         known.insert(id, Arc::downgrade(&file));
+        // If nobody else has that other one any more it goes as it is dropped here, which takes the lock.
+        drop(known);
         file
     }
 
@@ -265,6 +275,33 @@ impl ValueFile {
         self.is_collected.store(true, Ordering::Relaxed);
     }
 
+    /// The same, where about so much of it lives.
+    pub fn collect_about(&self, live_bytes: u64) {
+        debug_assert!(live_bytes <= self.bytes, "what lives in a file is part of it");
+        self.moving_bytes.store(live_bytes, Ordering::Relaxed);
+        self.collect();
+    }
+
+    /// How much lived in it when merges began to move that elsewhere.
+    pub fn moving_bytes(&self) -> u64 {
+        self.moving_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Has merges leave it as it is from now on. It may be chosen again.
+    pub fn rest(&self) {
+        self.is_collected.store(false, Ordering::Relaxed);
+    }
+
+    /// Whether it may be a segment of the log, which has other records beside values. What merges have made has values
+    /// that were moved, and nothing else. It is looked at once.
+    pub fn may_be_segment(&self) -> bool {
+        *self.is_segment.get_or_init(|| {
+            let mut front = [0; HEADER_BYTES];
+            let looked = self.open().and_then(|file| file.read_at(0, &mut front));
+            looked.is_err() || Header::may_begin(&front, self.bytes)
+        })
+    }
+
     /// Whether it was given up.
     pub fn is_stuck(&self) -> bool {
         self.is_stuck.load(Ordering::Relaxed)
@@ -274,7 +311,7 @@ impl ValueFile {
     /// be told why; or nobody can merge the lists that have values in it.
     pub fn give_up(&self) {
         self.is_stuck.store(true, Ordering::Relaxed);
-        self.is_collected.store(false, Ordering::Relaxed);
+        self.rest();
     }
 
     /// Whether merges move what they meet of it elsewhere.

@@ -17,8 +17,9 @@ impl<K> TableBuilder<K> {
     /// [`f64::INFINITY`] takes away a bound on space amplification, [`Duration::MAX`] a reclaim interval, and `None` a
     /// prefix filter. A bound below
     /// what the table takes has its writers wait until merges have come down to it: compact first. A reclaim interval
-    /// that comes so counts for lists and for the log as it is written from then on: not for files of values that other
-    /// tables keep apart, nor for a log segment that is about to be used again. Entries get a new time to live where
+    /// that comes so counts for lists and for the log as it is written from then on, not for a log segment that is about
+    /// to be used again; files of values that other tables keep apart, which may have old records, are written anew one
+    /// after the other, and take as long as that takes. Entries get a new time to live where
     /// their table is opened after this.
     ///
     /// Refused are options that older records could not be read with: a time to live or values apart for a table that was

@@ -60,6 +60,7 @@ impl Database {
     fn start(&self, pending: VecDeque<Extent>) -> Result<()> {
         self.engine.versions.trim_log()?;
         if !self.engine.context.options.read_only {
+            self.engine.versions.give_back_kept();
             *self.machines.lock() = open::start(&self.engine, pending)?;
             self.answer_readers();
         }
@@ -430,10 +431,10 @@ impl Database {
     /// Leaves no byte in the log that nothing checks: what sealed segments reserved and did not use, the
     /// segment that was ready, and the one kept for recycling.
     fn trim_segments(&self) -> Result<()> {
+        self.engine.versions.give_back_kept();
         let Context { env, dir, .. } = &*self.engine.context;
         let mut segments: Vec<(u64, u64)> = {
             let version_set = self.engine.versions.lock();
-            // What is kept for its changes alone was cut when it was flushed.
             let needed = version_set.retained.range(version_set.log.low.0..);
             needed.map(|(segment, held)| (*segment, held.bytes)).collect()
         };

@@ -5,12 +5,13 @@ use std::path::Path;
 
 use forebay_base::{Error, Result};
 use forebay_env::fs::stored;
-use forebay_env::{Access, FileSystem};
+use forebay_env::{Access, FileSystem, LockMode};
+use forebay_store::names;
 use serde::Serialize;
 
 use crate::context::create_dir_durably;
 use crate::history::History;
-use crate::history::copy::{Part, PartKind, pour, refuse_inside};
+use crate::history::copy::{Part, PartKind, pour, refuse_filled, refuse_inside};
 
 /// What a checkpoint is made of: see [`Database::checkpoint`](crate::Database::checkpoint).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -49,9 +50,12 @@ impl History {
         let fs = &*self.context.env.fs;
         refuse_inside(fs, target, &self.context.dir, "the database")?;
         let was_there = fs.exists(target)?;
-        if was_there && !fs.list(target)?.is_empty() {
-            return Err(Error::invalid(format!("{} is not empty; name a new directory", target.display())));
-        }
+        // A lock alone is what one left that was killed there.
+        refuse_filled(fs, target, &[names::LOCK])?;
+        create_dir_durably(fs, target)?;
+        // Nobody else copies to it, restores to it, or opens it, meanwhile: what is cleared away on an error is this one's.
+        let _held = fs.lock(&target.join(names::LOCK), LockMode::Exclusive)?;
+        refuse_filled(fs, target, &[names::LOCK])?;
         let mut files = Vec::new();
         let mut place = |part: &Part| {
             let to = target.join(&part.name);
@@ -63,7 +67,7 @@ impl History {
             files.push(CheckpointFile::of(part));
             Ok(())
         };
-        let copied = create_dir_durably(fs, target).and_then(|()| self.copy_to(target, &mut place));
+        let copied = self.copy_to(target, &mut place);
         let copied = copied.map(|copied| {
             let made = copied.made.into_iter();
             files.extend(made.map(|(name, bytes)| CheckpointFile { name, bytes, digest: None }));
@@ -93,9 +97,10 @@ fn within_one(error: Error) -> Error {
 /// Removes what an unfinished copy has made, as far as that goes, so that it can be tried again. `false` where some is
 /// left.
 fn clear(fs: &dyn FileSystem, target: &Path, was_there: bool) -> bool {
-    for name in fs.list(target).unwrap_or_default() {
-        let _ = fs.remove(&target.join(name));
-    }
+    let mut there = fs.list(target).unwrap_or_default();
+    // The lock goes last: whoever makes another one has the directory.
+    there.sort_unstable_by_key(|name| name == names::LOCK);
+    there.iter().for_each(|name| drop(fs.remove(&target.join(name))));
     if !was_there {
         let _ = fs.remove_dir(target);
     }

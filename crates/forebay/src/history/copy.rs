@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use forebay_base::limits::STEP_BYTES;
 use forebay_base::{Error, Result, planted};
-use forebay_env::{Access, File, FileSystem, LockMode};
+use forebay_env::{Access, File, FileSystem};
 use forebay_layouts::DataFile;
 use forebay_store::log::frame;
 use forebay_store::manifest::{AppendError, Edit, KeyFile, Manifest, Snapshot};
@@ -48,8 +48,8 @@ pub(crate) struct Copied {
 }
 
 impl History {
-    /// Makes a copy of this moment in a directory that is there and empty. `place` is shown each file that is there
-    /// already; until this returns none of them goes.
+    /// Makes a copy of this moment in a directory that is there, and empty but for its lock. `place` is shown each file of
+    /// the database that is there already; until this returns none of them goes.
     pub(crate) fn copy_to(
         &self,
         target: &Path,
@@ -99,7 +99,6 @@ impl History {
         let manifest = manifest.map_err(AppendError::into_cause)?;
         let current = manifest.current(Some(manifest.closed(last_sequence)));
         current.write(fs, target).map_err(AppendError::into_cause)?;
-        drop(fs.lock(&target.join(names::LOCK), LockMode::Exclusive)?);
         let mut roots = vec![names::CURRENT, names::SUPERBLOCK, names::SUPERBLOCK_SPARE];
         if self.context.superblock.is_encrypted {
             // By now nothing else is encrypted for the copy, so it has all keys that were used.
@@ -143,7 +142,8 @@ impl History {
             );
             let image = &buffer.bytes()[..bytes];
             let path = names::log(target, buffer.segment());
-            let file = fs.create(&path, Access::Buffered)?;
+            // What is there already may be a file of the database itself, by another name.
+            let file = fs.create(&path, Access::Foreign)?;
             frame::write(&*file, self.context.superblock.log_secret, buffer.segment(), 0, image)?;
             if !planted::is("checkpoint-not-synced") {
                 file.sync()?;
@@ -217,6 +217,14 @@ pub(crate) fn pour(
         at += got as u64;
     }
     Ok(())
+}
+
+/// Refuses a directory that has other files than these.
+pub(crate) fn refuse_filled(fs: &dyn FileSystem, dir: &Path, but: &[&str]) -> Result<()> {
+    match fs.exists(dir)? && fs.list(dir)?.iter().any(|name| !but.contains(&&**name)) {
+        true => Err(Error::invalid(format!("{} is not empty; name a new directory", dir.display()))),
+        false => Ok(()),
+    }
 }
 
 /// Refuses a directory inside of another, however it is spelt. Of its path as much counts as there is.

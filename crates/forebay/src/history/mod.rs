@@ -14,7 +14,7 @@ use crate::versions::Versions;
 use crate::write::Writer;
 
 pub use checkpoint::{Checkpoint, CheckpointFile};
-pub(crate) use copy::{Part, PartKind, pour, refuse_inside};
+pub(crate) use copy::{Part, PartKind, pour, refuse_filled, refuse_inside};
 pub use savepoint::SavepointStats;
 
 /// Keeps moments, and goes back to them.

@@ -18,7 +18,7 @@ use crate::context::{Encryption, unlock};
 use crate::open::{Evidence, Listing, ReadBack, Reader, live_files, salvage};
 use crate::options::{Buffers, Options};
 use crate::pool::Limit;
-use crate::versions::{Replay, RetainedSegment, retained_segments};
+use crate::versions::{Replay, RetainedSegment, measure_kept, retained_segments};
 
 /// From here on ids are those of lists that a reader has in memory.
 const READERS_IDS: u64 = 1 << 62;
@@ -131,8 +131,12 @@ pub(crate) fn look(looking: &Looking<'_>, is_live: bool) -> Result<Found> {
     let reader = Reader { env, files, pool: Arc::clone(&pool), buffers, options, closed, is_live };
     let live = live_files(&replay);
     let mut read = read_log(&reader, &mut replay, &listing, &live, manifest.as_ref())?;
-    let retained =
-        retained_segments(&replay.lists, &listing.logs, &replay.log, &read.retained, superblock.log_secret)?;
+    let secret = superblock.log_secret;
+    let mut retained = retained_segments(&replay.lists, &listing.logs, &replay.log, &read.retained, secret)?;
+    if !options.read_only {
+        let keep_bytes = options.keep_changes_bytes.unwrap_or(replay.feed.keep_bytes);
+        measure_kept(&replay.lists, &replay.log, secret, keep_bytes, &mut retained);
+    }
     read.recovered.gaps.drain(..).for_each(|gap| gaps.note(gap));
     durable = durable.max(replay.log.vouched);
     Ok(Found {

@@ -35,7 +35,7 @@ pub use pins::SnapshotStats;
 pub(crate) use pins::{Pin, Pins};
 pub(crate) use reads::Reads;
 pub(crate) use replay::{Replay, store_for, table_state};
-pub(crate) use retained::{RetainedSegment, SegmentFile, retained_segments};
+pub(crate) use retained::{RetainedSegment, SegmentFile, measure_kept, retained_segments};
 pub(crate) use savepoint::{Savepoint, excess, longest};
 pub(crate) use space::{Helped, TableSpace, UnderWay};
 pub(crate) use state::{State, TableState};

@@ -10,7 +10,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use forebay_base::{Result, planted};
+use forebay_base::limits::BLOCK_BYTES;
+use forebay_base::{Error, Result, planted};
 use forebay_env::Access;
 use forebay_env::sync::atomic::{AtomicBool, Ordering};
 use forebay_store::list::{ListStore, ResidentLimit, Strangers, Trash};
@@ -28,6 +29,8 @@ pub(crate) struct RetainedSegment {
     pub(crate) before: u64,
     /// How long it is.
     pub(crate) bytes: u64,
+    /// Whether its file is longer, by what it has reserved and nobody could give back so far.
+    has_reserve: bool,
     pub(crate) file: Arc<SegmentFile>,
 }
 
@@ -44,6 +47,7 @@ impl RetainedSegment {
         Self {
             before,
             bytes,
+            has_reserve: false,
             file: Arc::new(SegmentFile { path, trash, is_retired: AtomicBool::new(false) }),
         }
     }
@@ -83,7 +87,15 @@ fn kept_segments(
     // Where one has no sound frame at its front, it ends where it begins, as far as is known.
     let mut before = mark.low.1;
     for &segment in segments.iter().rev().filter(|&&id| is_kept(mark, id)) {
-        let (first, bytes) = Frames::first(&*lists.fs, &lists.dir, secret, segment)?;
+        let (first, bytes) = match Frames::first(&*lists.fs, &lists.dir, secret, segment) {
+            // A bad sector is damage like any other: the feed tells of it, and nothing else needs the segment.
+            Err(error) if matches!(error, Error::Io { .. }) && !error.is_not_found() => {
+                let file = lists.fs.open_read(&names::log(&lists.dir, segment), Access::Buffered);
+                // Nobody knows how long it is where it cannot even be opened.
+                (None, file.and_then(|file| file.len()).unwrap_or(0))
+            }
+            found => found?,
+        };
         if first.is_some_and(|header| header.sequence > mark.flushed.1) {
             // Folded into later ones, and not removed before a crash.
             continue;
@@ -96,6 +108,38 @@ fn kept_segments(
         kept.insert(segment, RetainedSegment::new(lists, segment, before, bytes));
     }
     Ok(kept)
+}
+
+/// Counts what is kept for its changes alone up to its last record, where that decides what stays: where more is there
+/// than may be kept, and files are as long as a reserve makes them, for a reader of another process, or a crash, has kept
+/// that from being given back. Such files are read, newest first, until that much is found.
+pub(crate) fn measure_kept(
+    lists: &ListStore,
+    mark: &LogMark,
+    secret: Secret,
+    keep_bytes: u64,
+    retained: &mut BTreeMap<u64, RetainedSegment>,
+) {
+    let kept: u64 = retained.range(..mark.low.0).map(|(_, held)| held.bytes).sum();
+    if kept <= keep_bytes {
+        return;
+    }
+    let (mut last, mut counted) = (mark.low.1, 0);
+    for (&segment, held) in retained.range_mut(..mark.low.0).rev() {
+        if counted > keep_bytes {
+            // What is older goes.
+            return;
+        }
+        let may_have_reserve = held.bytes > 0 && held.bytes.is_multiple_of(BLOCK_BYTES as u64);
+        // Where it is damaged nothing tells where its records end: all of it counts, and nothing is cut.
+        if may_have_reserve
+            && let Ok(Some(end)) = Frames::end_of(&*lists.fs, &lists.dir, secret, segment, last)
+        {
+            debug_assert!(end <= held.bytes, "frames end within their file");
+            (held.has_reserve, held.bytes) = (end < held.bytes, end);
+        }
+        (last, counted) = (held.before, counted.saturating_add(held.bytes));
+    }
 }
 
 /// Whether a segment is kept for its changes alone.
@@ -150,7 +194,10 @@ impl Versions {
         let first_needed = self.state().first_needed();
         let log = version_set.log_after(first_needed, None, version_set.feed.keep_bytes);
         if log.kept > version_set.log.kept || log.low > version_set.log.low {
+            // More may be flushed than the manifest knows of, and not be durable yet.
+            self.sync_retained(&log)?;
             version_set.append(&Edit::Change(Change { log: Some(log), ..Change::default() }))?;
+            version_set.log_is_ahead = false;
             version_set.retain_segments(log, None);
         }
         Ok(())
@@ -178,12 +225,23 @@ impl Versions {
         }
     }
 
-    /// Gives back what a segment that stays has reserved and not used. If that cannot be done now, it goes with the file.
-    pub(crate) fn give_back_reserve(&self, segment: u64, bytes: u64) {
-        if !self.lists.trash.strangers().is_any() {
-            let path = names::log(&self.context.dir, segment);
-            let file = self.context.env.fs.open(&path, Access::Buffered);
-            let _ = file.and_then(|file| file.set_len(bytes));
+    /// Gives back what a segment that stays has reserved and not used. `false` where that cannot be done now: then it is done
+    /// later, or goes with the file.
+    pub(crate) fn give_back_reserve(&self, segment: u64, bytes: u64) -> bool {
+        if self.lists.trash.strangers().is_any() {
+            return false;
+        }
+        let path = names::log(&self.context.dir, segment);
+        let file = self.context.env.fs.open(&path, Access::Buffered);
+        file.and_then(|file| if file.len()? > bytes { file.set_len(bytes) } else { Ok(()) }).is_ok()
+    }
+
+    /// The same of all that is kept for its changes alone: readers may have kept that from being done when it was flushed.
+    pub(crate) fn give_back_kept(&self) {
+        let mut version_set = self.lock();
+        let low = version_set.log.low.0;
+        for (segment, held) in version_set.retained.range_mut(..low).filter(|(_, held)| held.has_reserve) {
+            held.has_reserve = !self.give_back_reserve(*segment, held.bytes);
         }
     }
 
@@ -223,11 +281,9 @@ impl VersionSetGuard<'_> {
         let Versions { context, lists, .. } = self.versions;
         if let Some(buffer) = flushed {
             let (segment, bytes) = (buffer.segment(), buffer.len() as u64);
-            let retained = RetainedSegment::new(lists, segment, self.log.flushed.1, bytes);
+            let mut retained = RetainedSegment::new(lists, segment, self.log.flushed.1, bytes);
             let is_kept = self.feed.keep_bytes > 0 && segment >= log.kept.0;
-            if is_kept {
-                self.versions.give_back_reserve(segment, bytes);
-            }
+            retained.has_reserve = is_kept && !self.versions.give_back_reserve(segment, bytes);
             let last = self.retained.last_key_value().map(|(&last, _)| last);
             debug_assert!(last.is_none_or(|last| last < segment), "segments are flushed in order");
             self.retained.insert(segment, retained);

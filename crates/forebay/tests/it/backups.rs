@@ -234,6 +234,50 @@ fn a_full_disk_ends_a_backup_and_leaves_those_that_are_there() {
     }
 }
 
+/// A tool that copies what is missing goes by names. What was left of a backup that failed had those of the next one, with
+/// other bytes: the copy elsewhere could not be restored.
+#[test]
+fn a_name_never_stands_for_other_bytes() {
+    let fs = FaultyFs::new(MemoryFs::new());
+    let env = Env::simulated(Arc::clone(&fs) as _, 13);
+    let backups = Backups::open_in(&env, "/backups").unwrap();
+    let db = Database::open("/db", options(&env)).unwrap();
+    let (tables, mut model) = (open_tables(&db), Model::new());
+    let mut rng = Rng::new(13);
+    let mut elsewhere: BTreeMap<String, Vec<u8>> = BTreeMap::new();
+    let mut copy = || {
+        for name in env.fs.list(Path::new("/backups")).unwrap() {
+            if name == "LOCK" || name.ends_with(".tmp") {
+                continue;
+            }
+            let file = env.fs.open_read(&Path::new("/backups").join(&name), Access::Buffered).unwrap();
+            let mut bytes = vec![0; file.len().unwrap() as usize];
+            file.read_at(0, &mut bytes).unwrap();
+            let known = elsewhere.entry(name.clone()).or_insert_with(|| bytes.clone());
+            assert!(*known == bytes, "{name} has other bytes than before");
+        }
+    };
+    for _ in 0..3 {
+        change(&mut rng, &tables, &mut model, 100);
+        fs.rule("rename *.backup.tmp all no-space").unwrap();
+        assert!(backups.take(&db).is_err());
+        fs.clear();
+        copy();
+    }
+    let number = backups.take(&db).unwrap().number;
+    copy();
+    env.fs.create_dir_all(Path::new("/elsewhere")).unwrap();
+    for (name, bytes) in &elsewhere {
+        let file = env.fs.create(&Path::new("/elsewhere").join(name), Access::Buffered).unwrap();
+        file.write_at(0, bytes).unwrap();
+    }
+    Backups::open_in(&env, "/elsewhere").unwrap().restore(number, "/restored").unwrap();
+    assert_is(&env, "/restored", &model);
+    // Numbers would begin anew.
+    assert!(matches!(backups.keep(0), Err(Error::Invalid(reason)) if reason.contains("at least one")));
+    assert_eq!(backups.newest().unwrap(), number);
+}
+
 /// Names, lengths and digests tell who copies checkpoints what an earlier one had.
 #[test]
 fn a_checkpoint_tells_its_files() {

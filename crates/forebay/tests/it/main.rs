@@ -9,6 +9,7 @@ mod asynchronous;
 mod backups;
 mod bound;
 mod changes;
+mod checkpoints;
 mod closed;
 mod columns;
 mod compact_range;

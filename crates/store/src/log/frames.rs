@@ -71,6 +71,26 @@ impl Frames {
         Ok((Header::at(&bytes, secret, segment, 0), file.len()?))
     }
 
+    /// Where the frame of a segment's file ends that ends with this record, by the headers before it; `None` where those
+    /// lead to none.
+    pub fn end_of(
+        fs: &dyn FileSystem,
+        dir: &Path,
+        secret: Secret,
+        segment: u64,
+        last: u64,
+    ) -> Result<Option<u64>> {
+        let mut frames = Self::in_file(fs, &names::log(dir, segment), secret, segment)?;
+        while let Some(header) = frames.header()? {
+            frames.pass(&header);
+            let here = header.sequence + u64::from(header.records) - 1;
+            if here >= last {
+                return Ok((here == last).then_some(frames.at as u64));
+            }
+        }
+        Ok(None)
+    }
+
     /// The segment's id.
     pub fn segment(&self) -> u64 {
         self.segment
@@ -269,6 +289,35 @@ mod tests {
             frames.go_to(0);
             assert!(!frames.is_blank().unwrap(), "at {at}");
         }
+    }
+
+    /// What a file has reserved behind its last frame does not count; where a header is damaged nothing tells how much
+    /// does.
+    #[test]
+    fn a_segment_ends_where_its_last_record_does() {
+        let (fs, dir) = (MemoryFs::new(), Path::new("/log"));
+        fs.create_dir_all(dir).unwrap();
+        let mut payload = Payload::default();
+        payload.push(1, Order::Lexical, &Record::put(b"key", b"value"));
+        let file = fs.create(&names::log(dir, 7), Access::Buffered).unwrap();
+        file.set_len(8 << 10).unwrap();
+        let frame = frame_bytes(payload.bytes().len());
+        for number in 0..3 {
+            let header = Header {
+                payload_sum: payload.sum(SECRET),
+                is_encrypted: false,
+                payload_bytes: payload.bytes().len() as u32,
+                records: 1,
+                sequence: number as u64 + 5,
+                watermark: 0,
+            };
+            let head = header.encode(SECRET, 7, number * frame);
+            file.write_at((number * frame) as u64, &[&head[..], payload.bytes()].concat()).unwrap();
+        }
+        let end_of = |last| Frames::end_of(&*fs, dir, SECRET, 7, last).unwrap();
+        assert_eq!([4, 5, 7, 8].map(end_of), [None, Some(frame as u64), Some(3 * frame as u64), None]);
+        file.write_at(frame as u64, &[0xff; 4]).unwrap();
+        assert_eq!(end_of(7), None);
     }
 
     /// Frames of all lengths come back, those longer than a piece too; a flipped byte ends the walk at its frame.

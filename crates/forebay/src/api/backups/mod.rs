@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use crate::Database;
 use crate::context::create_dir_durably;
-use crate::history::refuse_inside;
+use crate::history::{refuse_filled, refuse_inside};
 use crate::open::is_ours;
 use catalog::{Catalog, Entry};
 use shelf::{Shelf, UNFINISHED};
@@ -159,17 +159,12 @@ impl Backups {
         let _lock = self.lock(LockMode::Shared)?;
         let catalog = self.find(number)?;
         refuse_inside(fs, target, &self.dir, "the directory of backups")?;
-        let refuse_filled = |but: &[&str]| match fs.exists(target)?
-            && fs.list(target)?.iter().any(|name| !but.contains(&&**name))
-        {
-            true => Err(Error::invalid(format!("{} is not empty; name a new directory", target.display()))),
-            false => Ok(()),
-        };
-        refuse_filled(&[])?;
+        // A lock alone is what one left that was killed there.
+        refuse_filled(fs, target, &[names::LOCK])?;
         create_dir_durably(fs, target)?;
         // Nobody else restores to it, or opens it, meanwhile.
         let _held = fs.lock(&target.join(names::LOCK), LockMode::Exclusive)?;
-        refuse_filled(&[names::LOCK])?;
+        refuse_filled(fs, target, &[names::LOCK])?;
         self.fill(target, &catalog).inspect_err(|_| {
             // So that it can be tried again; what makes it a database goes first.
             let mut there = fs.list(target).unwrap_or_default();
@@ -205,8 +200,14 @@ impl Backups {
         Ok(catalog.entries.iter().filter_map(check).collect())
     }
 
-    /// Removes all but the newest so many, and the files that only those had.
+    /// Removes all but the newest so many, at least one, and the files that only those had.
     pub fn keep(&self, newest: usize) -> Result<()> {
+        if newest == 0 {
+            return Err(Error::invalid(
+                "keep at least one backup: else numbers, and names with them, would begin anew; to have none, remove the \
+                 directory",
+            ));
+        }
         let fs = &*self.env.fs;
         let _lock = self.lock(LockMode::Exclusive)?;
         let mut catalogs = self.catalogs()?;

@@ -84,10 +84,12 @@ impl Shelf<'_> {
         Ok(true)
     }
 
-    /// Puts a file that only this backup has.
+    /// Puts a file that only this backup has. Its name tells its bytes, too: what is left of a backup that was not finished
+    /// may be copied elsewhere by then, and the next one has the same number.
     pub(super) fn put_own(&mut self, path: &Path, name: &str, bytes: u64, number: u64) -> Result<Entry> {
         let file = self.fs.open_read(path, Access::Buffered)?;
-        let piece = self.copy(&*file, 0..bytes, format!("{name}-{number:08}"))?;
+        let sum = pour_summed(&*file, 0..bytes, &mut |_, _| Ok(()))?;
+        let piece = self.copy(&*file, 0..bytes, format!("{name}-{sum:08x}-{number:08}"))?;
         Ok(Entry { name: name.to_string(), pieces: vec![piece] })
     }
 

@@ -241,8 +241,8 @@ impl Follower {
 fn refuse_other_way(meeting: Meeting, last: u64) -> Result<()> {
     match meeting {
         Meeting::Earlier(end) if last > end => Err(Error::invalid(format!(
-            "the stream goes on after record {end}, and the follower's history has gone another way there: it is the stream \
-             of a source that was left"
+            "the stream goes on after record {end}, and the follower's history has gone another way there, or has entries \
+             that were ingested: it is the stream of a source that was left"
         ))),
         _ => Ok(()),
     }

@@ -13,7 +13,7 @@ pub(crate) enum Meeting {
     /// The stream goes on where the follower is: it is of this lineage from here on.
     Onward,
     /// The stream was written before the follower's line began, as one of an archive may be: it is the follower's history
-    /// up to this number.
+    /// up to this number, where it is of that at all.
     Earlier(u64),
 }
 
@@ -72,7 +72,14 @@ impl Greeting {
                 _ => return Ok(Meeting::Onward),
             }
         }
+        let oldest = own.first().map_or(0, |line| line.from);
+        let is_older = lines.last().is_some_and(|line| line.from <= oldest && line.from < position);
         let (theirs, own) = (self.lineage.database, mine.database);
+        if left.is_none() && theirs == own && is_older && self.since < position {
+            // At an ingest, and after many crashes, a follower forgets lines that have led to it. Whether these are some of
+            // those shows where the stream goes on beyond it, if it does.
+            return Ok(Meeting::Earlier(position));
+        }
         Err(match left {
             Some(from) => format!(
                 "the follower has records up to {position}, and the source has gone another way after {from}: the follower \
@@ -127,6 +134,31 @@ mod tests {
         assert!(meet(&mine, 80, false, 81).unwrap_err().contains("--since 80"));
         assert!(meet(&lineage(2, &[(13, 0)]), 1, false, 0).unwrap_err().contains("0000000000000002"));
         assert!(meet(&lineage(1, &[(13, 0)]), 1, false, 0).unwrap_err().contains("ingested"));
+    }
+
+    /// An ingest makes a history forget its lines, and so does a crash of which there were many: what a stream tells of
+    /// before is passed over. One of a source that has ingested since is refused, however early it begins.
+    #[test]
+    fn older_lines_than_any_that_is_known_may_have_been_forgotten() {
+        let meet = |mine: &[(u64, u64)], position, theirs: &[(u64, u64)], since| {
+            let greeting = Greeting { lineage: lineage(1, theirs), since };
+            greeting.meet(&lineage(1, mine), position, false).map_err(|error| error.to_string())
+        };
+        let mine = [(20, 500), (21, 550)];
+        assert_eq!(meet(&mine, 600, &[(10, 0), (11, 400)], 0), Ok(Meeting::Earlier(600)));
+        // Two ingests with nothing between.
+        assert_eq!(meet(&mine, 600, &[(19, 500)], 500), Ok(Meeting::Earlier(600)));
+        let refused = [
+            meet(&mine, 600, &[(10, 0), (11, 400)], 600),
+            meet(&mine, 600, &[(30, 600)], 550),
+            meet(&mine, 600, &[(30, 580)], 550),
+            meet(&mine[..1], 500, &[(30, 500)], 400),
+        ];
+        for met in refused {
+            assert!(met.as_ref().is_err_and(|error| error.contains("no line in common")), "{met:?}");
+        }
+        let other = Greeting { lineage: lineage(2, &[(10, 0)]), since: 0 };
+        assert!(other.meet(&lineage(1, &mine), 600, false).is_err());
     }
 
     /// Whether all came in by the log is said, and not to be read from where the first line begins: an ingest takes no

@@ -211,6 +211,8 @@ impl<W: Write> ChangeStream<W> {
         written.map_err(|error| Error::io("write", Path::new(STREAM), &error))?;
         self.written += self.pending.len() as u64;
         self.pending.clear();
+        // A long commit leaves each stream that told it no longer than others do.
+        self.pending.shrink_to(2 * WRITE_BYTES);
         Ok(())
     }
 
@@ -260,4 +262,24 @@ pub(crate) fn serve<S: Read + Write>(versions: &Arc<Versions>, mut stream: S) ->
         changes.wait();
     }
     changes.finish().map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use forebay_env::Env;
+
+    use super::*;
+    use crate::{Database, Options};
+
+    /// Each of many streams kept the memory of the longest commit that it had told.
+    #[test]
+    fn a_long_commit_leaves_a_stream_little_memory() {
+        let options = Options::default().memory_limit(64 << 20).keep_changes(1 << 30).env(Env::memory(1));
+        let db = Database::open("/db", options).unwrap();
+        let mut stream = db.stream_changes(0, Vec::new()).unwrap();
+        db.table("t").open().unwrap().put("key", vec![7; 8 << 20]).unwrap();
+        stream.advance().unwrap();
+        let (told, held) = (stream.out.len(), stream.pending.capacity());
+        assert!(told > 8 << 20 && held <= 2 * WRITE_BYTES, "{held} bytes are held, {told} were told");
+    }
 }

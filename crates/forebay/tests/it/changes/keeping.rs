@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use forebay::{ChangeBatch, Database, Durability, Error, Options};
-use forebay_env::fs::MemoryFs;
+use forebay_env::fs::{FaultyFs, MemoryFs};
 use forebay_env::{Access, Env, FileSystem};
 
 use super::world::{DIR, World, assert_same};
@@ -53,6 +53,30 @@ fn what_a_segment_does_not_use_is_given_back() {
     assert_eq!(world.check(), 0);
 }
 
+/// While a reader of another process is there no file is cut. After the next opening each segment counted as long as its
+/// file, and changes went that were to be kept.
+#[test]
+fn what_a_reader_kept_from_being_given_back_takes_no_changes_along() {
+    let mut world = World::new(18, 40_000, true);
+    let other = Env::simulated(world.fs.clone(), 19);
+    let reader = Database::open(DIR, world.options().env(other).read_only(true)).unwrap();
+    for _ in 0..40 {
+        world.commit_some(1);
+        world.db().flush().unwrap();
+    }
+    let on_disk = |world: &World| world.log_files().values().sum::<usize>();
+    let kept = world.db().stats().kept_log_bytes;
+    assert!(kept < 20_000 && on_disk(&world) > 100_000, "{kept} of {}", on_disk(&world));
+    world.reopen();
+    assert_eq!((world.check(), world.db().stats().kept_log_bytes), (0, kept));
+    assert!(on_disk(&world) > 100_000, "{}", on_disk(&world));
+    // It goes at the next close.
+    reader.close().unwrap();
+    world.reopen();
+    assert_eq!((world.check(), world.db().stats().kept_log_bytes), (0, kept));
+    assert!(on_disk(&world) < 30_000, "{}", on_disk(&world));
+}
+
 #[test]
 fn the_next_open_removes_what_is_too_much_and_no_more() {
     let mut world = World::new(9, 1 << 30, true);
@@ -77,7 +101,8 @@ fn opening_reads_none_of_what_is_kept() {
     world.commit_some(1500);
     world.db().flush().unwrap();
     world.close();
-    let (segments, bytes) = (world.log_files().len() as u64, world.log_files().values().sum::<usize>());
+    let lengths: Vec<u64> = world.log_files().into_values().map(|bytes| bytes as u64).collect();
+    let (segments, bytes) = (lengths.len() as u64, lengths.iter().sum::<u64>());
     world.traced.reset_counts();
     world.open().unwrap();
     let read = world.traced.counts_of("log").read_bytes;
@@ -228,6 +253,32 @@ fn damage_to_what_is_kept_is_named_and_harms_nothing_else() {
             }
         }
     }
+}
+
+/// Where the sector cannot be read in which a segment begins, or the file not be opened, the database did not open.
+#[test]
+fn a_kept_segment_that_cannot_be_read_keeps_nobody_from_opening() {
+    let mut world = World::new(20, 1 << 30, true);
+    world.commit_some(400);
+    world.db().flush().unwrap();
+    world.close();
+    let oldest = world.log_files().into_keys().next().unwrap();
+    let oldest = oldest.strip_prefix("/db/").unwrap();
+    let last = world.model.last().unwrap().last_sequence;
+    let fs = FaultyFs::new(world.fs.clone());
+    for operation in ["read", "open"] {
+        fs.rule(&format!("{operation} {oldest} all io-error")).unwrap();
+        let db = Database::open(DIR, world.options().env(Env::simulated(fs.clone(), 21))).unwrap();
+        let error = db.changes(0).unwrap().find_map(Result::err).unwrap();
+        assert!(error.to_string().contains(oldest), "{operation}: {error}");
+        let newer = db.changes(last - 40).unwrap().map(Result::unwrap);
+        assert!(newer.eq(world.after(last - 40).iter().cloned()), "{operation}");
+        // It can be read again by the time that what was reserved is given back.
+        fs.clear();
+        db.close().unwrap();
+    }
+    world.open().unwrap();
+    assert_eq!(world.check(), 0);
 }
 
 /// Nothing follows it that could tell, but the number up to which the log is flushed.

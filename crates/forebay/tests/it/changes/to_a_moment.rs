@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use forebay::{Backups, Database, Follower, Options, Result, StreamEnd, Until};
+use forebay::{Backups, Database, Error, Follower, Layout, Options, Result, StreamEnd, Until};
 use forebay_env::{Env, Rng};
 
 type Contents = BTreeMap<String, BTreeMap<Vec<u8>, Vec<u8>>>;
@@ -183,4 +183,48 @@ fn a_copy_that_is_newer_than_the_moment_is_told() {
     let mut begin = db.stream_changes(6, Vec::new()).unwrap();
     begin.advance().unwrap();
     assert_eq!(end(&begin.finish().unwrap(), moments[1]), StreamEnd::Reached);
+}
+
+/// An archive that was begun before an ingest was refused by each backup behind that, with all that it had of later.
+#[test]
+fn an_archive_that_began_before_an_ingest_goes_on_from_a_backup_behind_it() {
+    let env = Env::memory(3);
+    let db = Database::open("/db", options(&env).keep_changes(1 << 30)).unwrap();
+    let backups = Backups::open_in(&env, "/backups").unwrap();
+    let put = |db: &Database, keys: std::ops::Range<u8>| {
+        let table = db.table("t").open().unwrap();
+        keys.for_each(|key| table.put([key], [key]).unwrap());
+    };
+    let told = |db: &Database| {
+        let mut stream = db.stream_changes(0, Vec::new()).unwrap();
+        stream.advance().unwrap();
+        stream.finish().unwrap()
+    };
+    put(&db, 0..5);
+    let before = told(&db);
+    db.checkpoint("/before").unwrap();
+    let mut stream = db.stream_changes(0, Vec::new()).unwrap();
+    stream.advance().unwrap();
+    let runs = db.table("runs").layout(Layout::leveling(3)).open_ordered().unwrap();
+    runs.ingest((0..9u8).map(|key| Ok((vec![key], vec![key])))).unwrap();
+    put(&db, 5..8);
+    stream.advance().unwrap();
+    let backup = backups.take(&db).unwrap().number;
+    put(&db, 8..12);
+    stream.advance().unwrap();
+    let archive = stream.finish().unwrap();
+
+    backups.restore(backup, "/restored").unwrap();
+    let mut copy = Follower::open("/restored", options(&env)).unwrap();
+    assert_eq!(copy.apply(&before[..]).unwrap().batches, 0);
+    let applied = copy.apply(&archive[..]).unwrap();
+    assert_eq!((applied.position, applied.batches, applied.end), (12, 4, StreamEnd::Finished));
+    assert_eq!(contents(copy.database()), contents(&db));
+    // A copy of before the ingest that has gone another way is refused where it goes beyond the follower.
+    let other = Database::open("/before", options(&env)).unwrap();
+    put(&other, 100..120);
+    let refused = copy.apply(&told(&other)[..]).unwrap_err();
+    let Error::Invalid(reason) = &refused else { panic!("{refused}") };
+    assert!(reason.contains("after record 12") && reason.contains("ingested"), "{reason}");
+    assert_eq!(contents(copy.database()), contents(&db));
 }

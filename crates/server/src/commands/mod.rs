@@ -341,7 +341,7 @@ fn checked(call: &mut Call<'_, '_>) -> Result<&'static Command, Refusal> {
 
 /// The same once all was checked.
 fn run_command(command: &Command, call: &mut Call<'_, '_>) -> Answer {
-    if call.reply.bytes.len() > reply_bytes_max(call) {
+    if call.turn.transaction_reply_bytes(call.reply.bytes.len()) > reply_bytes_max(call) {
         return Err("ERR the replies of this transaction are too long; ask for less at a time".into());
     }
     if call.turn.is_full() {

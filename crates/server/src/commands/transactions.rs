@@ -167,7 +167,7 @@ fn exec(call: &mut Call<'_, '_>) -> Answer {
         }
     }
     call.reply.array(queue.commands.len());
-    call.turn.begin_transaction();
+    call.turn.begin_transaction(call.reply.bytes.len());
     for command in &queue.commands {
         let arguments: Vec<&[u8]> = command.iter().map(Vec::as_slice).collect();
         let Call { client, turn, reply, .. } = call;

@@ -43,6 +43,8 @@ pub(super) struct Connection {
     pub(super) reply: Reply,
     /// So much of the replies is sent.
     sent: usize,
+    /// It is behind where more than this is not. With one reply more, which may be the longest, it holds less than all may.
+    unsent_bytes_max: usize,
     pub(super) client: Client,
     pub(super) is_readable: bool,
     /// The other side sends nothing more, says an event, and none comes behind that: it is read to its end.
@@ -96,6 +98,7 @@ impl Connection {
             wrong: None,
             reply: Reply::default(),
             sent: 0,
+            unsent_bytes_max: READ_BYTES_MAX.min(shared.config.reply_bytes_max() / 4),
             client: Client::new(shared, seat, address, ends),
             is_readable: true,
             is_read_to_end: false,
@@ -203,7 +206,7 @@ impl Connection {
 
     /// Whether it takes replies slower than it asks: then it has to wait.
     pub(super) fn is_behind(&self) -> bool {
-        let most = if self.client.is_known { READ_BYTES_MAX } else { KEPT_BYTES_MAX };
+        let most = if self.client.is_known { self.unsent_bytes_max } else { KEPT_BYTES_MAX };
         self.reply.bytes.len() - self.sent > most
     }
 
@@ -289,7 +292,7 @@ impl Connection {
             }
         }
         // One that always asks for more may never have got all.
-        if self.sent > READ_BYTES_MAX || self.sent == self.reply.bytes.len() {
+        if self.sent > self.unsent_bytes_max || self.sent == self.reply.bytes.len() {
             self.gate.iter_mut().for_each(|gate| gate.replies_from -= self.sent);
             self.reply.bytes.drain(..std::mem::take(&mut self.sent));
         }

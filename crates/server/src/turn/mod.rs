@@ -52,6 +52,8 @@ pub(crate) struct Turn<'s> {
     transaction: Option<bool>,
     /// What elements took where the turn began, or the transaction.
     elements_before: usize,
+    /// How long its connection's replies were where the transaction began.
+    replies_before: usize,
     /// How often something was written.
     changes: u64,
     durability: Durability,
@@ -86,6 +88,7 @@ impl<'s> Turn<'s> {
             now: shared.database.unix_milliseconds(),
             transaction: None,
             elements_before: 0,
+            replies_before: 0,
             changes: 0,
             durability: Durability::Memory,
             is_durable: false,
@@ -319,9 +322,11 @@ impl<'s> Turn<'s> {
         std::mem::take(&mut self.is_durable)
     }
 
-    /// From here on until `end_transaction` all is written in one batch, or nothing.
-    pub(crate) fn begin_transaction(&mut self) {
+    /// From here on until `end_transaction` all is written in one batch, or nothing. So many bytes of replies come before
+    /// its own.
+    pub(crate) fn begin_transaction(&mut self, replies_before: usize) {
         (self.transaction, self.elements_before) = (Some(false), self.elements_bytes());
+        self.replies_before = replies_before;
     }
 
     /// Whether what it does waited for `EXEC`.
@@ -342,6 +347,11 @@ impl<'s> Turn<'s> {
     /// Memory that elements take which its transaction has looked at or written; 0 outside of one.
     pub(crate) fn transaction_elements_bytes(&self) -> usize {
         self.transaction.map_or(0, |_| self.elements_bytes().saturating_sub(self.elements_before))
+    }
+
+    /// How long its transaction's replies are, where with those before they are so long; 0 outside of one.
+    pub(crate) fn transaction_reply_bytes(&self, replies_bytes: usize) -> usize {
+        self.transaction.map_or(0, |_| replies_bytes.saturating_sub(self.replies_before))
     }
 
     fn elements_bytes(&self) -> usize {

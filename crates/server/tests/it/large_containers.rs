@@ -2,6 +2,7 @@
 
 use forebay_server::Config;
 
+use crate::agreement::faults;
 use crate::client::{Got, Running};
 use crate::commands::check;
 
@@ -93,5 +94,58 @@ fn a_transaction_reads_so_much() {
         matches!(&answers[7], Got::Error(text) if text.contains("read or written too much")),
         "{:?}",
         answers[7]
+    );
+}
+
+/// What a transaction cuts off is in the table until its end: its copies had that, too, outside of their places.
+#[test]
+fn a_copy_has_nothing_that_its_transaction_has_cut_off() {
+    let files = Running::files();
+    {
+        let server = Running::of(Running::open(&files), Config::default());
+        let client = &mut server.client();
+        let values: Vec<String> = (0..5000).map(|number| number.to_string()).collect();
+        assert_eq!(client.ask(&format!("RPUSH l {}", values.join(" "))), Got::Int(5000));
+        check(
+            client,
+            &[
+                ("MULTI", "OK"),
+                ("LTRIM l 2000 2002", "QUEUED"),
+                ("RPUSH l x", "QUEUED"),
+                ("COPY l copy", "QUEUED"),
+                ("LPUSH copy y", "QUEUED"),
+                ("EXEC", "[OK 4 1 5]"),
+                ("LRANGE l 0 -1", "[\"2000\" \"2001\" \"2002\" \"x\"]"),
+                ("LRANGE copy 0 -1", "[\"y\" \"2000\" \"2001\" \"2002\" \"x\"]"),
+            ],
+        );
+    }
+    assert_eq!(faults(&Running::open(&files)), Vec::<String>::new());
+}
+
+/// They were gathered to be counted, and refused where a reply has no room for them.
+#[test]
+fn what_large_sets_have_in_common_is_counted() {
+    let server = Running::new(Config { buffers_bytes_max: 400_000, ..Config::default() });
+    let client = &mut server.client();
+    for part in 0..6 {
+        let names: Vec<String> = (part * 500..(part + 1) * 500).map(|number| format!("m{number}")).collect();
+        assert_eq!(client.ask(&format!("SADD a {}", names.join(" "))), Got::Int(500));
+        assert_eq!(client.ask(&format!("SADD b {}", names.join(" "))), Got::Int(500));
+        assert_eq!(client.ask(&format!("ZADD z 0 {}", names.join(" 0 "))), Got::Int(500));
+    }
+    check(
+        client,
+        &[
+            ("SADD b other", "1"),
+            ("SINTER a b", "!ERR"),
+            ("SINTERCARD 2 a b", "3000"),
+            ("SINTERCARD 2 b a LIMIT 2900", "2900"),
+            ("SINTERCARD 2 a none", "0"),
+            ("ZINTER 2 a z", "!ERR"),
+            ("ZINTERCARD 2 b z", "3000"),
+            ("ZINTERCARD 2 a z LIMIT 2900", "2900"),
+            ("ZINTERCARD 2 z none", "0"),
+        ],
     );
 }

@@ -97,6 +97,34 @@ fn a_request_is_answered_within_what_replies_may_have() {
     assert_eq!(client.ask("PING"), pong());
 }
 
+/// Replies that waited counted against each command behind them, and as those of a transaction.
+#[test]
+fn each_command_of_a_pipeline_has_room_for_its_reply() {
+    let server = Running::new(Config { buffers_bytes_max: 1 << 20, ..Config::default() });
+    let mut client = server.client();
+    let long = vec![b'x'; 60_000];
+    assert_eq!(client.ask_bytes(&[b"SET", b"long", &long]), Got::ok());
+    assert_eq!(client.ask_bytes(&[b"RPUSH", b"l", &long, &long]), Got::Int(2));
+    assert_eq!(client.ask_bytes(&[b"RPUSH", b"l", &long, &long]), Got::Int(4));
+    let lines = [
+        "GET long",
+        "GET long",
+        "LRANGE l 0 -1",
+        "GET long",
+        "GET long",
+        "MULTI",
+        "LRANGE l 0 -1",
+        "EXEC",
+        "LRANGE l 0 -1",
+    ];
+    let all = client.ask_all(&lines.map(String::from));
+    let refused: Vec<&Got> = all.iter().filter(|got| matches!(got, Got::Error(_))).collect();
+    assert_eq!(refused, Vec::<&Got>::new());
+    let (one, whole) = (Got::Bulk(long.clone()), Got::Array(vec![Got::Bulk(long); 4]));
+    assert!(all[0] == one && all[2] == whole && all[8] == whole, "each has its own reply");
+    assert!(all[7] == Got::Array(vec![whole]), "and the transaction has its own");
+}
+
 /// Values are looked up ahead within a bound; those that do not fit are there all the same.
 #[test]
 fn large_values_are_answered_one_after_the_other() {

@@ -39,11 +39,11 @@ impl Budget {
 }
 
 impl Call<'_, '_> {
-    /// What this command may still put into its reply or into the turn: replies that wait, and elements of a
-    /// transaction, count.
+    /// What this command may still put into its reply or into the turn: replies and elements of its transaction count.
     pub(in crate::commands) fn budget(&self) -> Budget {
         let most = self.turn.shared.config.reply_bytes_max();
-        let taken = self.reply.bytes.len().saturating_add(self.turn.transaction_elements_bytes());
+        let replies = self.turn.transaction_reply_bytes(self.reply.bytes.len());
+        let taken = replies.saturating_add(self.turn.transaction_elements_bytes());
         Budget { left: most.saturating_sub(taken), most }
     }
 
@@ -177,7 +177,12 @@ impl Call<'_, '_> {
         database: usize,
     ) -> Result<Header, Refusal> {
         let (mut budget, mut all) = (self.budget(), Vec::new());
-        for element in self.walk(elements::all(header.id), Way::Forward)? {
+        // What was cut off a list is in the table until the turn's commit.
+        let range = match header.kind {
+            Type::List => elements::places(header.id, header.first..header.first + header.count as i64),
+            _ => elements::all(header.id),
+        };
+        for element in self.walk(range, Way::Forward)? {
             let (key, value) = element?;
             budget.take(key.len() + value.len())?;
             all.push((key, value));

@@ -15,49 +15,70 @@ fn sets(call: &mut Call<'_, '_>, keys: &[&[u8]]) -> Result<Vec<Option<Header>>, 
     keys.iter().map(|key| call.container(key, Type::Set)).collect()
 }
 
-/// The members of a set that all of the others have, or none of them. No more than `most`.
-fn sifted(
+/// Shows `each` the members of a set that all of the others have, or none of them, some at a time, until it has enough.
+fn sift(
     call: &Call<'_, '_>,
     one: &Header,
     others: &[Header],
     wanted: bool,
-    most: usize,
-) -> Result<Vec<Vec<u8>>, Refusal> {
-    let (mut budget, mut found) = (call.budget(), Vec::new());
+    mut each: impl FnMut(Vec<Element>) -> Result<bool, Refusal>,
+) -> Answer {
     let mut walk = call.walk(elements::names_from(one.id, 0), Way::Forward)?;
-    while found.len() < most {
+    loop {
         let mut some = Vec::with_capacity(MEMBERS_AT_A_TIME);
         for element in walk.by_ref().take(MEMBERS_AT_A_TIME) {
             some.push((elements::name_of(&element?.0).1.to_vec(), Vec::new()));
         }
         if some.is_empty() {
-            break;
+            return Ok(());
         }
         for other in others {
             let has = call.have(other, &some)?;
             let mut has = has.into_iter();
             some.retain(|_| has.next().flatten().is_some() == wanted);
         }
-        for (member, _) in some.into_iter().take(most - found.len()) {
+        if !each(some)? {
+            return Ok(());
+        }
+    }
+}
+
+/// All of them, as far as there is room.
+fn sifted(
+    call: &Call<'_, '_>,
+    one: &Header,
+    others: &[Header],
+    wanted: bool,
+) -> Result<Vec<Vec<u8>>, Refusal> {
+    let (mut budget, mut found) = (call.budget(), Vec::new());
+    sift(call, one, others, wanted, |some| {
+        for (member, _) in some {
             budget.take(member.len())?;
             found.push(member);
         }
-    }
+        Ok(true)
+    })?;
     Ok(found)
 }
 
-/// What all sets have. The smallest is walked.
-fn common(call: &Call<'_, '_>, sets: &[Option<Header>], most: usize) -> Result<Vec<Vec<u8>>, Refusal> {
-    let Some(mut all) = sets.iter().copied().collect::<Option<Vec<_>>>() else { return Ok(Vec::new()) };
+/// The smallest first, which is the one to walk; nothing where a set is not there.
+fn smallest_first(sets: &[Option<Header>]) -> Option<Vec<Header>> {
+    let mut all = sets.iter().copied().collect::<Option<Vec<_>>>()?;
     all.sort_by_key(|header| header.count);
-    sifted(call, &all[0], &all[1..], true, most)
+    Some(all)
+}
+
+/// What all sets have.
+fn common(call: &Call<'_, '_>, sets: &[Option<Header>]) -> Result<Vec<Vec<u8>>, Refusal> {
+    let Some(all) = smallest_first(sets) else { return Ok(Vec::new()) };
+    sifted(call, &all[0], &all[1..], true)
 }
 
 /// What the first set has and no other.
 fn difference(call: &Call<'_, '_>, sets: &[Option<Header>]) -> Result<Vec<Vec<u8>>, Refusal> {
     let Some(first) = sets[0] else { return Ok(Vec::new()) };
     let others: Vec<_> = sets[1..].iter().copied().flatten().collect();
-    sifted(call, &first, &others, false, usize::MAX)
+    sifted(call, &first, &others, false)
 }
 
 /// What any set has.
@@ -79,7 +100,7 @@ fn union(call: &Call<'_, '_>, sets: &[Option<Header>]) -> Result<Vec<Vec<u8>>, R
 fn combined(call: &mut Call<'_, '_>, keys: &[&[u8]]) -> Result<Vec<Vec<u8>>, Refusal> {
     let sets = sets(call, keys)?;
     match call.arguments[0].to_ascii_uppercase() {
-        name if name.starts_with(b"SINTER") => common(call, &sets, usize::MAX),
+        name if name.starts_with(b"SINTER") => common(call, &sets),
         name if name.starts_with(b"SUNION") => union(call, &sets),
         _ => difference(call, &sets),
     }
@@ -108,7 +129,13 @@ pub(super) fn sintercard(call: &mut Call<'_, '_>) -> Answer {
     let (keys, words) = containers::counted(call)?;
     let most = containers::limit(words)?;
     let sets = sets(call, keys)?;
-    let found = common(call, &sets, most)?.len();
-    call.reply.int(found as i64);
+    let mut count = 0;
+    if let Some(all) = smallest_first(&sets) {
+        sift(call, &all[0], &all[1..], true, |some| {
+            count += some.len();
+            Ok(count < most)
+        })?;
+    }
+    call.reply.int(count.min(most) as i64);
     Ok(())
 }

@@ -154,12 +154,15 @@ fn union(call: &Call<'_, '_>, asked: &Asked) -> Result<Vec<Scored>, Refusal> {
     Ok(all.into_iter().collect())
 }
 
-/// What all have, at most so many. The smallest is walked.
-fn common(call: &Call<'_, '_>, asked: &Asked, most: usize) -> Result<Vec<Scored>, Refusal> {
+/// Shows `each` what all have, some at a time, until it has enough. The first is walked, which is the smallest.
+fn sift(
+    call: &Call<'_, '_>,
+    asked: &Asked,
+    mut each: impl FnMut(Vec<Scored>) -> Result<bool, Refusal>,
+) -> Answer {
     let (first, others) = (&asked.sources[0], &asked.sources[1..]);
-    let (mut budget, mut found) = (call.budget(), Vec::new());
     if asked.sources.iter().any(|source| source.header.is_none()) {
-        return Ok(found);
+        return Ok(());
     }
     walk(call, first, |some| {
         let mut scores: Vec<_> = some.iter().map(|(_, value)| Some(first.score(value))).collect();
@@ -169,13 +172,20 @@ fn common(call: &Call<'_, '_>, asked: &Asked, most: usize) -> Result<Vec<Scored>
                 *folded = folded.zip(value).map(|(one, value)| asked.folds.fold(one, other.score(&value)));
             }
         }
-        for ((member, _), score) in some.into_iter().zip(scores) {
-            if let Some(score) = score.filter(|_| found.len() < most) {
-                budget.take(member.len())?;
-                found.push((member, score));
-            }
+        let scored = some.into_iter().zip(scores);
+        each(scored.filter_map(|((member, _), score)| Some((member, score?))).collect())
+    })
+}
+
+/// All of it, as far as there is room.
+fn common(call: &Call<'_, '_>, asked: &Asked) -> Result<Vec<Scored>, Refusal> {
+    let (mut budget, mut found) = (call.budget(), Vec::new());
+    sift(call, asked, |some| {
+        for (member, score) in some {
+            budget.take(member.len())?;
+            found.push((member, score));
         }
-        Ok(found.len() < most)
+        Ok(true)
     })?;
     Ok(found)
 }
@@ -205,7 +215,7 @@ fn combined(call: &Call<'_, '_>, asked: &mut Asked) -> Result<Vec<Scored>, Refus
         difference(call, asked)?
     } else {
         asked.sources.sort_by_key(Source::count);
-        if name.starts_with(b"ZUNION") { union(call, asked)? } else { common(call, asked, usize::MAX)? }
+        if name.starts_with(b"ZUNION") { union(call, asked)? } else { common(call, asked)? }
     };
     found.iter_mut().for_each(|(_, score)| *score += 0.0);
     found.sort_by(|one, other| one.1.total_cmp(&other.1).then_with(|| one.0.cmp(&other.0)));
@@ -239,7 +249,11 @@ pub(super) fn zintercard(call: &mut Call<'_, '_>) -> Answer {
     let most = containers::limit(words)?;
     sources.sort_by_key(Source::count);
     let asked = Asked { sources, folds: Folds::Sum, with_scores: false };
-    let count = common(call, &asked, most)?.len();
-    call.reply.int(count as i64);
+    let mut count = 0;
+    sift(call, &asked, |some| {
+        count += some.len();
+        Ok(count < most)
+    })?;
+    call.reply.int(count.min(most) as i64);
     Ok(())
 }

@@ -35,6 +35,7 @@ use std::sync::atomic::AtomicU64;
 
 use forebay_base::limits::BLOCK_BYTES;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
+use rustix::param::page_size;
 
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicUsize, Ordering};
@@ -282,16 +283,20 @@ impl PagedWords {
         }
     }
 
-    /// Gives back the memory of all whole pages behind the first `len` words, which read as zeros from then on.
+    /// Gives back the memory of all whole pages behind the first `len` words, which read as zeros from then on; none where
+    /// the system's pages are longer than ours and have something of others.
     pub(crate) fn release(&self, len: usize) {
-        let start = (len * size_of::<u64>()).next_multiple_of(PAGE_BYTES);
-        // Behind the last word the rest of its page is nobody else's.
-        let end = self.0.len_bytes.next_multiple_of(PAGE_BYTES);
+        // The kernel takes whole pages of its own, which may be longer than ours.
+        let page_bytes = if cfg!(miri) { PAGE_BYTES } else { page_size().max(PAGE_BYTES) };
+        let start = (len * size_of::<u64>()).next_multiple_of(page_bytes);
+        // Behind the last word the rest of its page is nobody else's: of ours, or of a mapping.
+        let end = self.0.len_bytes.next_multiple_of(page_bytes);
+        let owns_pages = self.0.is_mapped || page_bytes == PAGE_BYTES;
         if cfg!(miri) {
             // It has no kernel to ask, so this does what the kernel does to readers.
             let released = self.as_slice().iter().skip(start / size_of::<u64>());
             released.for_each(|word| word.store(0, Ordering::Relaxed));
-        } else if start < end {
+        } else if start < end && owns_pages {
             let released = self.0.start.as_ptr().wrapping_add(start).cast();
             // SAFETY: the range is whole pages inside memory that self owns; it stays mapped and, to atomic
             // loads, turns to zeros. Where the kernel refuses, nothing happens. That no huge pages are wanted any more

@@ -50,7 +50,12 @@ pub(super) fn list(dir: &Path) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
-        if !entry.file_type()?.is_dir() {
+        let kind = match entry.file_type() {
+            // Some file systems are asked for it file by file, and this one is gone by now; the directory is there.
+            Err(e) if e.kind() == ErrorKind::NotFound => continue,
+            kind => kind?,
+        };
+        if !kind.is_dir() {
             // The engine names its files in ASCII: a name that is not text is none of its own.
             names.extend(entry.file_name().into_string().ok());
         }

@@ -21,6 +21,9 @@ use super::stores::{Stores, is_known};
 use super::{Access, File, FileLock, FileSystem, Helpers, Identity, LockMode, foreign, lock_file};
 use crate::sync::{Arc, Mutex};
 
+/// How often reserving is tried that signals end.
+const RESERVES_MAX: u32 = 3;
+
 /// The machine's file system.
 #[derive(Debug)]
 pub struct RealFs {
@@ -199,7 +202,8 @@ impl File for RealFile {
         if bytes == 0 {
             return Ok(());
         }
-        loop {
+        // A file system in memory begins anew after each signal, and a profiler sends one every few milliseconds.
+        for _ in 0..RESERVES_MAX {
             match fallocate(&self.buffered, FallocateFlags::empty(), 0, bytes) {
                 Ok(()) => {
                     self.stores.lock().reserved(self.buffered.as_fd(), bytes);
@@ -210,6 +214,7 @@ impl File for RealFile {
                 Err(e) => return Err(self.error("reserve space for", &e.into())),
             }
         }
+        self.reserve_by_writing(bytes)
     }
 
     fn reserve_tail(&self, bytes: u64) -> bool {

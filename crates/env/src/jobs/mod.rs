@@ -75,6 +75,11 @@ impl<F: FnOnce() + Send> Machine for Once<F> {
         self.0.take().into_iter().for_each(|run| run());
         Step::Finished
     }
+
+    /// Somebody waits for what it does.
+    fn yields(&self) -> bool {
+        false
+    }
 }
 
 /// Who drives the machines.

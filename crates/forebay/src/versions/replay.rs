@@ -2,7 +2,8 @@
 
 mod read_on;
 
-use std::collections::BTreeMap;
+use std::cell::LazyCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -197,6 +198,7 @@ impl Replay {
     }
 
     fn change(&mut self, change: Change) -> Result<()> {
+        let named: BTreeSet<u64> = change.files.iter().map(|(_, meta)| meta.id).collect();
         for (id, meta) in change.files {
             self.use_up(&meta);
             if let Some(table) = self.tables.get(&id) {
@@ -207,7 +209,14 @@ impl Replay {
         }
         for (id, edit) in change.edits {
             if let Some(table) = self.tables.get(&id) {
-                let applied = table.version.apply(&edit, &|file| self.files.get(&file).cloned())?;
+                // Of a tree an earlier edit may have named a later version, which no part has any more: what only that
+                // needed may be gone.
+                let own = LazyCell::new(|| table.versions());
+                let find = |id: u64| match self.files.get(&id)? {
+                    DataFile::Tree(_) if !named.contains(&id) => own.get(&id).cloned(),
+                    file => Some(file.clone()),
+                };
+                let applied = table.version.apply(&edit, &find)?;
                 self.counted
                     .iter_mut()
                     .for_each(|counted| counted.extend(applied.references.iter().cloned()));

@@ -723,4 +723,7 @@ fn a_tree_that_was_cut_goes_down_as_a_new_one() {
     let cut = set.run(id).unwrap();
     assert_eq!(cut.parts()[0].fragment.id(), cut.parts()[1].fragment.id());
     assert!(matches!(set.push(cut, 0), Some(Next::Merge(_))));
+    // Nor does it while the table has another policy, for it may get this one again.
+    set.policy = "leveling:t=4".parse().unwrap();
+    assert!(matches!(set.push(set.run(id).unwrap(), 0), Some(Next::Merge(_))));
 }

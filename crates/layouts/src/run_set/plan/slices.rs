@@ -33,7 +33,7 @@ impl<F: Fragment> RunSet<F> {
         let level = run.level + 1;
         let next = self.runs.iter().find(|other| other.level == level);
         let overlapping = next.map_or(&[][..], |next| &next.parts[next.overlapping(&part.range)]);
-        let is_moved = overlapping.is_empty() && !self.has_file_elsewhere(run, part);
+        let is_moved = overlapping.is_empty() && !Self::has_file_elsewhere(run, part);
         if is_moved {
             let taken = Taken { run: run.id, range: part.range.clone(), below: None, above: None };
             return Some(Next::Edit(Edit::Replace(Replace {
@@ -61,11 +61,11 @@ impl<F: Fragment> RunSet<F> {
         Some(Next::Merge(Slice { taken, act, range, level, is_bottom, breaks: self.breaks.count() }))
     }
 
-    /// Whether another part of a run has the same tree as this one. In a run of its own each would be appended to by a job
-    /// that knows nothing of the other one's.
-    fn has_file_elsewhere(&self, run: &Run<F>, part: &Part<F>) -> bool {
+    /// Whether another part of a run has the same file as this one. Were it a tree, each would be appended to in a run of its
+    /// own by a job that knows nothing of the other one's, if not under this policy, then under the next.
+    fn has_file_elsewhere(run: &Run<F>, part: &Part<F>) -> bool {
         let has_file = |other: &&Arc<Part<F>>| other.fragment.id() == part.fragment.id();
-        self.policy.grows(run.level) && run.parts.iter().filter(has_file).nth(1).is_some()
+        run.parts.iter().filter(has_file).nth(1).is_some()
     }
 
     /// The first slice of what these runs still have to be merged; `into` may be one of them. It ends where a part of

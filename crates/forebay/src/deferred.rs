@@ -303,7 +303,8 @@ fn commit_all(context: &Context, commits: Vec<Commit>) {
             Durability::Disk => log.sync_to(last),
             _ => log.write_up_to(last),
         };
-        let made = guarded(jobs, || context.log().and_then(make));
+        // Where it is opened to be read nothing was written, and there is nothing to make durable.
+        let made = guarded(jobs, || context.log.as_ref().map_or(Ok(()), make));
         let (done, rest) = written.into_iter().partition(|(_, durability, _)| of(durability));
         written = rest;
         let done: Vec<(u64, Durability, Promise<u64>)> = done;

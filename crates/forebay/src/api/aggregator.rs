@@ -147,7 +147,13 @@ impl<A: Aggregate> Aggregator<A> {
         self.table.engine.writer.write(batch.payload(self.table.database_id())?, durability)
     }
 
-    /// Puts such bytes into a batch, for whoever commits it: it may be that of several aggregators.
+    /// Puts such bytes into a batch, for whoever commits it: it may be that of several aggregators, or a
+    /// [`Transaction`](crate::Transaction).
+    ///
+    /// A transaction that has read [`metadata`](AggregatorSnapshot::metadata) conflicts where others have put some since,
+    /// but for the first that any aggregator of the database is given: what keeps them is made by the first call of this,
+    /// and before that there is nothing to be read. Two transactions that both begin without any may both be committed.
+    /// Where that matters, call this once before they begin; its batch need not be committed.
     pub fn put_metadata(&self, batch: &mut Batch, metadata: impl AsRef<[u8]>) -> Result<()> {
         let table = TableBuilder::open_hidden(&self.table.engine)?;
         batch.push(&table, Record::put(&self.table.id().to_le_bytes(), metadata.as_ref()));
@@ -161,12 +167,12 @@ impl<A: Aggregate> Aggregator<A> {
 
     /// What a key's values come to. Device reads: one for each list on the path that has the key.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<A::Output>> {
-        self.seen(self.table.engine.versions.latest()).get(key)
+        self.seen(self.table.engine.versions.view()).get(key)
     }
 
     /// The state of a key.
     pub fn get_state(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
-        self.seen(self.table.engine.versions.latest()).get_state(key)
+        self.seen(self.table.engine.versions.view()).get_state(key)
     }
 
     /// Whether a key has any values.
@@ -284,7 +290,8 @@ impl<A: Aggregate> AggregatorSnapshot<A> {
         Ok(AggregatorScan { scan, function: Arc::clone(function) })
     }
 
-    /// The bytes that came with the last [`commit`](Aggregator::commit) before.
+    /// The bytes that came with the last [`commit`](Aggregator::commit) before. In a transaction see
+    /// [`put_metadata`](Aggregator::put_metadata).
     pub fn metadata(&self) -> Result<Option<Vec<u8>>> {
         let table = &self.aggregator.table;
         let id = table.of(self.database_id)?;

@@ -39,14 +39,13 @@ impl Table {
     /// As [`get`](Self::get), for who awaits it. What write buffers decide is complete at once; all else is looked up by
     /// threads of the engine's, as many as there are cores, as the table is when its turn comes.
     pub fn get_async(&self, key: impl Into<Vec<u8>>) -> Pending<Option<Vec<u8>>> {
-        let (engine, id, key) = (Arc::clone(&self.engine), self.id(), key.into());
-        match read::get_buffered(&engine.context, &engine.versions.latest(), id, &key) {
+        let (table, key) = (self.clone(), key.into());
+        match read::get_buffered(&self.engine.context, &self.latest(), self.id(), &key) {
             Err(error) => return Pending::ready(Err(error)),
             Ok(Some(decided)) => return Pending::ready(Ok(decided)),
             Ok(None) => {}
         }
-        let deferred = Arc::clone(&engine.deferred);
-        deferred.look_up(move || read::get(&engine.context, &engine.versions.latest(), id, &key))
+        self.engine.deferred.look_up(move || table.get(&key))
     }
 }
 

@@ -16,6 +16,7 @@ use forebay_base::{Error, Order, Range, Result};
 
 use crate::api::KeyBounds;
 use crate::api::key_bounds::{prefix_range, range_of};
+use crate::read;
 use crate::versions::{Versions, View};
 use crate::{Batch, Cursor, OrderedTable, Snapshot, Table};
 
@@ -177,28 +178,33 @@ impl Table {
 impl Snapshot {
     /// Looks up the key that each row has: see [`Table::get_columns`].
     pub fn get_columns(&self, table: impl AsRef<Table>, keys: &dyn Array) -> Result<BinaryArray> {
-        let (table, key_of) = (table.as_ref(), key_rows(keys)?);
+        self.get_columns_within(table.as_ref(), keys, BATCH_BYTES_MAX)
+    }
+
+    /// The same, of no more than so many bytes of values; little more are in memory at a time.
+    fn get_columns_within(&self, table: &Table, keys: &dyn Array, bytes_max: usize) -> Result<BinaryArray> {
+        let (id, key_of) = (self.own(table)?, key_rows(keys)?);
         let mut found = BinaryBuilder::new();
-        let (mut text, mut ends, mut values, mut places) = (Vec::new(), vec![0], Vec::new(), Vec::new());
-        let mut bytes = 0_usize;
+        let (mut text, mut ends, mut bytes) = (Vec::new(), vec![0], 0_usize);
         for start in (0..keys.len()).step_by(KEYS_AT_ONCE) {
             text.clear();
             ends.truncate(1);
-            values.clear();
             for row in start..keys.len().min(start + KEYS_AT_ONCE) {
                 key_of(row, &mut text);
                 ends.push(text.len());
             }
             let asked: Vec<&[u8]> = ends.windows(2).map(|bounds| &text[bounds[0]..bounds[1]]).collect();
-            self.multi_get_into(table, &asked, &mut values, &mut places)?;
-            bytes += values.len();
-            if bytes > BATCH_BYTES_MAX {
+            let (context, left_bytes) = (&self.engine().context, bytes_max - bytes);
+            let values =
+                read::multi_get_within(context, self.view(), id, &asked, left_bytes, |value, _| value)?;
+            bytes += values.iter().flat_map(|(_, value)| value).map(Vec::len).sum::<usize>();
+            if values.len() < asked.len() || bytes > bytes_max {
                 return Err(Error::TooLong(format!(
-                    "the values of these keys have more than {BATCH_BYTES_MAX} bytes, which is what a column of Arrow \
-                     takes; ask for fewer keys at once"
+                    "the values of these keys have more than {bytes_max} bytes, which is what a column of Arrow takes; \
+                     ask for fewer keys at once"
                 )));
             }
-            places.iter().for_each(|place| found.append_option(place.clone().map(|place| &values[place])));
+            values.iter().for_each(|(_, value)| found.append_option(value.as_deref()));
         }
         let found = found.finish();
         debug_assert_eq!(found.len(), keys.len(), "a value or a null for each key");
@@ -364,5 +370,35 @@ impl Iterator for ColumnScan {
 impl fmt::Debug for ColumnScan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "ColumnScan({:?})", self.cursor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use forebay_env::Env;
+    use forebay_env::fs::{MemoryFs, TracedFs};
+
+    use super::*;
+    use crate::{Codec, Database, Options};
+
+    /// All of a thousand values were read, and held twice, before it was looked at how long they are.
+    #[test]
+    fn values_beyond_what_a_column_takes_are_not_read() {
+        const VALUE_BYTES: usize = 64 << 10;
+        let files = TracedFs::new(MemoryFs::new());
+        let options = Options::default().memory_limit(16 << 20).env(Env::simulated(files.clone(), 1));
+        let db = Database::open("/db", options).unwrap();
+        let table = db.table("t").codec(Codec::None).open().unwrap();
+        (0..64_u8).for_each(|key| table.put([key], vec![key; VALUE_BYTES]).unwrap());
+        db.flush().unwrap();
+        let keys = BinaryArray::from_iter_values((0..64_u8).map(|key| [key]));
+        let get = |keys: &BinaryArray| db.snapshot().get_columns_within(&table, keys, 3 * VALUE_BYTES);
+        let before = files.counts_of("list").read_bytes;
+        let outcome = get(&keys);
+        assert!(matches!(outcome, Err(Error::TooLong(_))), "{outcome:?}");
+        let read_bytes = files.counts_of("list").read_bytes - before;
+        assert!(read_bytes < 32 * VALUE_BYTES as u64, "{read_bytes} bytes were read");
+        let few = get(&keys.slice(0, 3)).unwrap();
+        assert!((0..3).all(|row| few.value(row) == [row as u8; VALUE_BYTES]));
     }
 }

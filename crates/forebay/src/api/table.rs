@@ -156,8 +156,12 @@ impl Table {
         self.engine.versions.view().reading(self.reading)
     }
 
-    /// The same for a single lookup.
+    /// The same for a single lookup. Where operands are merged it is one moment: those that come while it looks belong on
+    /// what is there by then, which a rollback or an ingest may have changed.
     pub(crate) fn latest(&self) -> View {
+        if self.merges() {
+            return self.view();
+        }
         self.engine.versions.latest().reading(self.reading)
     }
 

@@ -125,9 +125,9 @@ impl Transaction {
 
     /// What the transaction sees: the database as it was when it began, and what it has written so far. Whatever is read
     /// of it before the commit is read by the transaction; after that it is a snapshot as any. For all reads that it has
-    /// no calls for itself: of aggregators ([`Aggregator::at`](crate::Aggregator::at)), of neighbours and ends. Which
-    /// tables there are, by their names, is no such read: that one was made or dropped since is no conflict. For that
-    /// reason [`Windows::at`](crate::Windows::at) refuses it.
+    /// no calls for itself: of aggregators ([`Aggregator::at`](crate::Aggregator::at)), of neighbours and ends, of counts.
+    /// Which tables there are, by their names, is no such read: that one was made or dropped since is no conflict. For
+    /// that reason [`Windows::at`](crate::Windows::at) refuses it.
     pub fn snapshot(&mut self) -> Result<Snapshot> {
         self.seen().cloned()
     }

@@ -4,10 +4,9 @@
 //! **Invariant:** whoever waits for a compaction is told that it is done only by a compactor that has looked since
 //! they asked, and found the table with nothing to merge and nobody else at work on it; or, where others write
 //! meanwhile, which may leave no such moment, or where a range was asked for, has come round all of that since they
-//! asked. One range of a table is compacted after the other.
+//! asked. One range of a table is compacted after the other, as they were asked for.
 
-use std::cell::Cell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use forebay_base::{Error, Range, Result};
 use forebay_env::sync::atomic::Ordering;
@@ -27,31 +26,45 @@ pub(crate) struct FullCompaction {
     over: u64,
     /// Why it could not be done, when it was over last.
     refused: Option<Error>,
+    /// What is wanted and not over: the first is under way, and the others come after it.
+    wanted: VecDeque<Wanted>,
+    pass: Option<Pass>,
+}
+
+/// What one or more have asked for together.
+struct Wanted {
+    /// How often a compaction had been asked for with the last of them.
+    asked: u64,
+    scope: Scope,
     /// How many buffers had been flushed into the table when it was asked for.
     flushes: u64,
-    /// Of what it was asked for.
-    scope: Scope,
-    pass: Option<Pass>,
 }
 
 impl FullCompaction {
     /// Whether somebody waits for it, and the table has grown since; or for a part of it.
     fn is_pass_due(&self, table: &TableState) -> bool {
-        let grows = || self.flushes != table.flushes.load(Ordering::Relaxed);
-        self.over != self.asked && (!self.scope.is_whole() || grows())
+        let grows = |wanted: &Wanted| wanted.flushes != table.flushes.load(Ordering::Relaxed);
+        self.wanted.front().is_some_and(|wanted| !wanted.scope.is_whole() || grows(wanted))
     }
 
-    /// One more waits for a part of a table, into which so many buffers were flushed; `None` as long as others wait for
-    /// another one.
-    fn ask(&mut self, scope: &Scope, flushes: u64) -> Option<u64> {
-        debug_assert!(self.over <= self.asked, "what is over was asked for");
-        if self.over == self.asked {
-            (self.flushes, self.scope) = (flushes, scope.clone());
-        } else if self.scope != *scope {
-            return None;
-        }
+    /// One more waits for a part of a table, into which so many buffers were flushed: with those who have asked for the
+    /// same, if nobody has asked for another one since: else whoever that was might wait for ever.
+    fn ask(&mut self, scope: &Scope, flushes: u64) -> u64 {
         self.asked += 1;
-        Some(self.asked)
+        match self.wanted.back_mut().filter(|wanted| wanted.scope == *scope) {
+            Some(wanted) => wanted.asked = self.asked,
+            None => self.wanted.push_back(Wanted { asked: self.asked, scope: scope.clone(), flushes }),
+        }
+        self.asked
+    }
+
+    /// It is over for those who had asked by then.
+    fn end(&mut self, asked: u64, refused: Option<Error>) {
+        debug_assert!(self.over < asked && asked <= self.asked, "what is over was asked for");
+        (self.over, self.refused, self.pass) = (asked, refused, None);
+        if self.wanted.front().is_some_and(|wanted| wanted.asked <= asked) {
+            self.wanted.pop_front();
+        }
     }
 }
 
@@ -128,22 +141,14 @@ impl Background {
         }
         let flushes = self.versions.view().table(table)?.flushes.load(Ordering::Relaxed);
         let is_there = || self.versions.state().tables.contains_key(&table);
-        let ticket = Cell::new(None);
-        let has_asked = || {
-            let mut compacting = self.compacting.lock();
-            ticket.set(compacting.entry(table).or_default().ask(scope, flushes));
-            ticket.get().is_some()
-        };
+        let ticket = self.compacting.lock().entry(table).or_default().ask(scope, flushes);
+        self.context.env.jobs.wake();
+        let is_over =
+            || self.compacting.lock().get(&table).is_some_and(|compaction| compaction.over >= ticket);
         // What compactors fail at of this table is told with the outcome, and of others it is not this one's
         // affair.
         let trouble = || self.space.passing_trouble(FLUSH);
-        let mut waited = self.context.wait_for(trouble, || has_asked() || !is_there());
-        if let (Ok(()), Some(ticket)) = (&waited, ticket.get()) {
-            self.context.env.jobs.wake();
-            let is_over =
-                || self.compacting.lock().get(&table).is_some_and(|compaction| compaction.over >= ticket);
-            waited = self.context.wait_for(trouble, || is_over() || !is_there());
-        }
+        let waited = self.context.wait_for(trouble, || is_over() || !is_there());
         if !is_there() {
             self.compacting.lock().remove(&table);
             return Err(Error::NotFound("the table was dropped while it was compacted".into()));
@@ -157,19 +162,20 @@ impl Background {
     /// What there was to be done for a table has failed. Who waits for a compaction of it is told.
     pub(crate) fn note_failed_compaction(&self, table: u32, error: &Error) {
         if let Some(compaction) = self.compacting.lock().get_mut(&table)
-            && compaction.over < compaction.asked
+            && let Some(asked) = compaction.wanted.front().map(|wanted| wanted.asked)
         {
-            (compaction.over, compaction.refused) = (compaction.asked, Some(error.clone()));
-            compaction.pass = None;
+            compaction.end(asked, Some(error.clone()));
         }
         self.context.env.jobs.wake();
     }
 
-    /// The tables that compactions are asked of, and how often they were.
+    /// The tables that compactions are asked of, and how often they were by those for whom one is under way.
     pub(crate) fn compactions(&self) -> BTreeMap<u32, u64> {
         let compacting = self.compacting.lock();
-        let wanted = compacting.iter().filter(|(_, compaction)| compaction.over < compaction.asked);
-        wanted.map(|(table, compaction)| (*table, compaction.asked)).collect()
+        let under_way = |(table, compaction): (&u32, &FullCompaction)| {
+            compaction.wanted.front().map(|wanted| (*table, wanted.asked))
+        };
+        compacting.iter().filter_map(under_way).collect()
     }
 
     /// Nothing of a table could be planned for a compaction that was asked for so often before somebody looked, and nobody
@@ -184,7 +190,7 @@ impl Background {
             let left = |scope: Scope| scope.next_left(&*table.version, busy);
             table.version.next_work(busy).is_some()
                 || self.next_of_whole(table, busy).is_some()
-                || self.part_of(table.id).and_then(left).is_some()
+                || self.scope_of(table.id).filter(|scope| !scope.is_whole()).and_then(left).is_some()
         };
         if table.space.found_no_room() && !self.versions.lacks_room(table) && is_left() {
             // Readers have let go of what there was no room beside: it is planned anew.
@@ -201,8 +207,10 @@ impl Background {
         // What it failed at meanwhile is not forgotten.
         let mut compacting = self.compacting.lock();
         if let Some(compaction) = compacting.get_mut(&table.id).filter(|compaction| compaction.over < asked) {
-            (compaction.over, compaction.refused) = (asked, refused);
-            (compaction.flushes, compaction.pass) = (table.flushes.load(Ordering::Relaxed), None);
+            compaction.end(asked, refused);
+            if let Some(wanted) = compaction.wanted.front_mut() {
+                wanted.flushes = table.flushes.load(Ordering::Relaxed);
+            }
         }
         drop(compacting);
         self.context.env.jobs.wake();
@@ -276,17 +284,14 @@ impl Background {
 
     /// Plans what is left of a compaction of all of a table.
     pub(crate) fn next_of_whole(&self, table: &TableState, busy: &BTreeSet<NodeKey>) -> Option<Planned> {
-        match self.part_of(table.id) {
-            Some(_) => None,
-            None => table.version.next_full_compaction(busy).map(Planned::Job),
-        }
+        let is_whole = self.scope_of(table.id).is_some_and(|scope| scope.is_whole());
+        if is_whole { table.version.next_full_compaction(busy).map(Planned::Job) } else { None }
     }
 
-    /// What is compacted, where that is not all of a table.
-    fn part_of(&self, table: u32) -> Option<Scope> {
+    /// What of a table is compacted, if anything is.
+    fn scope_of(&self, table: u32) -> Option<Scope> {
         let compacting = self.compacting.lock();
-        let scope = compacting.get(&table).map(|compaction| &compaction.scope);
-        scope.filter(|scope| !scope.is_whole()).cloned()
+        compacting.get(&table)?.wanted.front().map(|wanted| wanted.scope.clone())
     }
 
     /// Whether a round of a table waits for the moment that nobody is at work on it, as one of a range does all the time:
@@ -294,7 +299,8 @@ impl Background {
     pub(crate) fn round_waits(&self, table: u32) -> bool {
         let compacting = self.compacting.lock();
         let Some(compaction) = compacting.get(&table) else { return false };
-        compaction.pass.as_ref().is_some_and(|pass| pass.begins() || !compaction.scope.is_whole())
+        let is_part = || compaction.wanted.front().is_some_and(|wanted| !wanted.scope.is_whole());
+        compaction.pass.as_ref().is_some_and(|pass| pass.begins() || is_part())
     }
 
     /// Whether a compaction goes round a table: it grows.
@@ -306,7 +312,8 @@ impl Background {
     fn turn_of_pass(&self, table: &TableState, next: Option<&Planned>) -> Option<(Scope, At)> {
         let mut compacting = self.compacting.lock();
         let compaction = compacting.get_mut(&table.id).filter(|compaction| compaction.is_pass_due(table))?;
-        let FullCompaction { asked, pass, scope, .. } = compaction;
+        let FullCompaction { wanted, pass, .. } = compaction;
+        let Wanted { asked, scope, .. } = wanted.front()?;
         pass.take_if(|pass| pass.generation != table.generation);
         let (asked, generation) = (*asked, table.generation);
         let at = || if matches!(scope, Scope::Files(_)) { At::Files(None) } else { At::Place(None) };
@@ -340,5 +347,33 @@ impl Background {
         let ended: Vec<_> = self.compacting.lock().iter_mut().filter_map(ended).collect();
         drop(version_set);
         ended.into_iter().for_each(|(table, asked)| self.note_compaction(table, asked));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use forebay_base::Order;
+
+    use super::*;
+
+    /// Who asked for all before others had done joined them, and who wanted a range waited for as long as that went on.
+    #[test]
+    fn a_range_has_its_turn_while_others_ask_for_all_again_and_again() {
+        let of_range = Scope::Range(Range { low: Order::Lexical.bound(b"k"), high: None });
+        let (of_all, mut compaction) = (Scope::default(), FullCompaction::default());
+        let is_of = |compaction: &FullCompaction, scope: &Scope| {
+            compaction.wanted.front().is_some_and(|wanted| wanted.scope == *scope)
+        };
+        let asked = [&of_all, &of_all, &of_range, &of_all].map(|scope| compaction.ask(scope, 0));
+        assert_eq!(asked, [1, 2, 3, 4]);
+        compaction.end(1, None);
+        assert!(is_of(&compaction, &of_all), "the second of them still waits");
+        compaction.end(2, None);
+        assert!(is_of(&compaction, &of_range));
+        assert_eq!(compaction.ask(&of_all, 0), 5);
+        compaction.end(3, None);
+        assert!(is_of(&compaction, &of_all));
+        compaction.end(5, None);
+        assert!(compaction.wanted.is_empty() && compaction.over == compaction.asked);
     }
 }

@@ -108,15 +108,13 @@ impl Background {
             Goal::Limits if is_beside => planned = entry.version.next_beside(busy),
             _ => planned = entry.version.next_work(busy),
         }
-        let mut paid = 0;
+        let mut price = 0;
         if planned.is_none() {
             planned = match goal {
                 Goal::Limits | Goal::Space => None,
                 Goal::FullCompaction => self.next_of_whole(entry, busy),
                 Goal::ReadCompaction => self.plan_read_compaction(entry, busy).map(|(plan, cost)| {
-                    let wasted = entry.wasted_nanoseconds.fetch_sub(cost, Ordering::Relaxed);
-                    debug_assert!(wasted >= cost, "lookups have paid for it: {cost} of {wasted}");
-                    paid = cost;
+                    price = cost;
                     Planned::Job(plan)
                 }),
             };
@@ -136,9 +134,11 @@ impl Background {
             Planned::Job(plan) => {
                 let now = self.context.env.clock.now();
                 let Some(permit) = self.context.limit.begin_merge(compactor, now) else {
-                    entry.wasted_nanoseconds.fetch_add(paid, Ordering::Relaxed);
                     return Ok(NextWork::Later);
                 };
+                // Only now: what there is no room for, or no turn, is not done, and lookups would save up for it anew.
+                let saved = entry.wasted_nanoseconds.fetch_sub(price, Ordering::Relaxed);
+                debug_assert!(saved >= price, "lookups have paid for it: {price} of {saved}");
                 let is_free = plan.nodes.iter().all(|node| !busy.contains(node));
                 debug_assert!(is_free, "nobody is at work on what is planned");
                 busy.extend(&plan.nodes);
@@ -164,5 +164,49 @@ impl Background {
             Goal::FullCompaction => self.is_in_pass(table),
             Goal::Limits | Goal::ReadCompaction => false,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use forebay_env::Env;
+
+    use super::*;
+    use crate::{Codec, Database, Options};
+
+    const SAVED: u64 = 1 << 60;
+
+    /// Each time that lookups had saved up a merge it was spent for nothing, for as long as a snapshot was held.
+    #[test]
+    fn lookups_pay_only_for_a_merge_that_there_is_room_for() {
+        let options = Options::default().memory_limit(1 << 20).write_buffer(16 << 10).env(Env::memory(1));
+        let db = Database::open("/db", options).unwrap();
+        let table = db.table("t").codec(Codec::None).node_bytes(32 << 10).open().unwrap();
+        let put_all = |round: u8, value: &[u8]| {
+            let put = |n: u16| table.put([&[round][..], &n.to_be_bytes()].concat(), value);
+            (0..1500).for_each(|n| put(n).unwrap());
+        };
+        put_all(0, &[1; 1000]);
+        table.compact().unwrap();
+        let snapshot = db.snapshot();
+        put_all(0, &[2; 1000]);
+        table.compact().unwrap();
+        // Leaves get several lists each, and nothing is left that exceeds its limits.
+        for round in 1..4 {
+            put_all(round, b"short");
+            db.flush().unwrap();
+        }
+        let engine = db.engine();
+        engine.context.env.jobs.step_some(10_000);
+        db.table("t").max_space_amplification(1.25).alter().unwrap();
+        let saved = Arc::clone(&engine.versions.state().tables.get(&table.id()).unwrap().wasted_nanoseconds);
+        saved.store(SAVED, Ordering::Relaxed);
+        let plan = || engine.background.plan(0, table.id(), Goal::ReadCompaction).unwrap();
+        assert!(!matches!(plan(), NextWork::Job { .. }), "the snapshot holds what it would need");
+        assert_eq!(saved.load(Ordering::Relaxed), SAVED);
+        drop(snapshot);
+        let NextWork::Job { plan, table: planned, .. } = plan() else { panic!("there is room for it") };
+        assert!(saved.load(Ordering::Relaxed) < SAVED, "it is paid for");
+        engine.versions.lock().release(table.id(), planned.generation, &plan.nodes);
     }
 }

@@ -1,6 +1,7 @@
 //! How many keys a table has, exactly. Where no entry expires, and nothing of the table is in write buffers, its lists may
 //! tell; and what was counted is remembered for as long as the table's version is the same. Else parts of the table are
-//! walked side by side, without values.
+//! walked side by side, without values. A transaction that counts has read all of the table, however the number is
+//! known.
 
 use std::sync::Arc;
 
@@ -19,6 +20,9 @@ const PARTS_PER_THREAD: usize = 4;
 /// The number of keys that a view has of a table. Who asks counts, and as many threads beside as there are cores more.
 pub(crate) fn count(versions: &Arc<Versions>, view: &View, id: u32) -> Result<u64> {
     let table = view.table(id)?;
+    if let Some(own) = &view.own {
+        own.reads.note_range(table, Range::all())?;
+    }
     let is_lasting = is_lasting(view, table);
     if is_lasting && let Some(keys) = table.space.counted.of(&table.version) {
         return Ok(keys);

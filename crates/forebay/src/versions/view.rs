@@ -104,7 +104,7 @@ impl Versions {
         }
     }
 
-    /// The database as it will be when it is looked at: for a single lookup.
+    /// The database as it will be when it is looked at: for a single lookup, whose newest record decides.
     pub(crate) fn latest(&self) -> View {
         View::new(self.state(), usize::MAX)
     }

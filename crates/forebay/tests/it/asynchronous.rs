@@ -106,6 +106,28 @@ fn transactions_that_are_awaited_conflict_as_others_do() {
     assert!(!table.contains_key("other").unwrap());
 }
 
+/// Where a database is opened to be read its commits were awaited for a log, unless they were to be in memory.
+#[test]
+fn transactions_that_only_read_are_over_whatever_durability_they_want() {
+    let env = Env::memory(1);
+    let open =
+        |read_only| Database::open("/db", Options::default().env(env.clone()).read_only(read_only)).unwrap();
+    let db = open(false);
+    db.table("t").open().unwrap().put("k", "v").unwrap();
+    db.close().unwrap();
+    let db = open(true);
+    let table = db.table("t").existing(true).open().unwrap();
+    for durability in [Durability::Memory, Durability::Os, Durability::Disk] {
+        let mut transaction = db.begin();
+        assert!(transaction.contains_key(&table, "k").unwrap());
+        assert_eq!(block_on(transaction.commit_async(durability)).unwrap(), 0, "{durability:?}");
+    }
+    let mut writing = db.begin();
+    writing.put(&table, "k", "w");
+    assert!(block_on(writing.commit_async(Durability::Disk)).is_err());
+    assert!(block_on(db.sync_async()).is_err());
+}
+
 #[test]
 fn what_is_awaited_when_the_database_is_closed_is_told() {
     let directory = Directory::new("async-close");

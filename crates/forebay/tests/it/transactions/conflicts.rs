@@ -5,7 +5,9 @@ use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use forebay::aggregate::functions::Count;
-use forebay::{Database, Error, Keep, Layout, MergeRule, Nearest, Options, OrderedTable, Table, Transaction};
+use forebay::{
+    Batch, Database, Error, Keep, Layout, MergeRule, Nearest, Options, OrderedTable, Table, Transaction,
+};
 use forebay_env::Env;
 use forebay_env::fs::MemoryFs;
 use forebay_env::sync::Mutex;
@@ -77,6 +79,40 @@ fn a_walk_conflicts_as_far_as_it_came() {
         ];
         for (what, read, wanted) in nearest {
             assert_eq!(keys(read), wanted, "nearest {what}");
+        }
+    }
+}
+
+/// What makes a table's count known, and how that is called.
+type Way = (&'static str, fn(&Database, &Table));
+
+/// Two that count, so as not to become too many, and add one each: the number is what both have read, also where it is
+/// remembered, or lists tell it, and nothing is walked.
+#[test]
+fn a_count_conflicts_however_it_is_known() {
+    let ways: [Way; 3] = [
+        ("it is walked", |_, _| ()),
+        ("it is remembered", |db, table| {
+            flush(db);
+            assert_eq!(table.count().unwrap(), 1);
+        }),
+        ("lists tell it", |_, table| table.compact().unwrap()),
+    ];
+    for layout in layouts() {
+        for (way, know) in ways {
+            let db = open();
+            let table = open_table(&db, layout);
+            commit(&db, &table, "a", 1);
+            know(&db, &table);
+            let [first, late] = ["b", "c"].map(|own| {
+                let mut tx = db.begin();
+                assert_eq!(tx.snapshot().unwrap().count(&table).unwrap(), 1);
+                put(&mut tx, &table, own, 1);
+                tx
+            });
+            first.commit().unwrap();
+            assert!(late.commit().is_err_and(|error| error.is_conflict()), "{layout}: {way}");
+            assert_eq!(table.count().unwrap(), 2, "{layout}: {way}");
         }
     }
 }
@@ -228,6 +264,24 @@ fn what_is_added_unread_conflicts_with_nothing() {
     let Err(Error::Conflict(reason)) = reader.commit() else { panic!("what it has read was added to") };
     assert!(reason.contains("`counts`"), "{reason}");
     assert_eq!(merging.get("key").unwrap().as_deref(), Some(&b"xx"[..]));
+}
+
+/// What keeps metadata is made by the first call that puts some into a batch. From then on they are read as any key.
+#[test]
+fn metadata_conflict_once_there_is_what_keeps_them() {
+    let db = open();
+    let counts = db.aggregator("counts", Count).open().unwrap();
+    counts.put_metadata(&mut Batch::new(), "never committed").unwrap();
+    let [first, late] = [0; 2].map(|_| {
+        let mut tx = db.begin();
+        assert_eq!(counts.at(&tx.snapshot().unwrap()).metadata().unwrap(), None);
+        tx.add(&counts, "key", ());
+        counts.put_metadata(&mut tx, "offset 100").unwrap();
+        tx
+    });
+    first.commit().unwrap();
+    assert!(late.commit().is_err_and(|error| error.is_conflict()));
+    assert_eq!(counts.get("key").unwrap(), Some(1));
 }
 
 /// Whatever else happens to a table that was read: entries that come beside the log conflict if they are where it was

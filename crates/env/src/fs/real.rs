@@ -21,9 +21,6 @@ use super::stores::{Stores, is_known};
 use super::{Access, File, FileLock, FileSystem, Helpers, Identity, LockMode, foreign, lock_file};
 use crate::sync::{Arc, Mutex};
 
-/// How often reserving is tried that signals end.
-const RESERVES_MAX: u32 = 3;
-
 /// The machine's file system.
 #[derive(Debug)]
 pub struct RealFs {
@@ -203,7 +200,7 @@ impl File for RealFile {
             return Ok(());
         }
         // A file system in memory begins anew after each signal, and a profiler sends one every few milliseconds.
-        for _ in 0..RESERVES_MAX {
+        for _try in 0..3 {
             match fallocate(&self.buffered, FallocateFlags::empty(), 0, bytes) {
                 Ok(()) => {
                     self.stores.lock().reserved(self.buffered.as_fd(), bytes);

@@ -29,6 +29,8 @@ pub(super) struct Compactor {
 
 struct Running {
     table: u32,
+    /// How often a compaction of it had been asked for by those for whom one was under way when this was begun.
+    asked: Option<u64>,
     generation: u64,
     nodes: Vec<NodeKey>,
     job: Box<dyn Job>,
@@ -151,9 +153,10 @@ impl Compactor {
     /// Begins what there is to do for a table.
     fn begin(&mut self, id: u32, goal: Goal) -> Result<Begun> {
         debug_assert!(self.running.is_none() && self.part.is_none(), "one job is done after the other");
+        let asked = self.background.asked_of(id);
         let planned = self.background.plan(self.number, id, goal);
         // An edit that moves no data is made as it is planned. Nothing is set aside for it.
-        let next = planned.inspect_err(|error| self.background.note_failed_compaction(id, error))?;
+        let next = planned.inspect_err(|error| self.background.note_failed_compaction(id, asked, error))?;
         let (plan, table, under_way, permit) = match next {
             NextWork::Job { plan, table, under_way, permit } => (plan, table, under_way, permit),
             NextWork::Later => return Ok(Begun::Later),
@@ -164,7 +167,7 @@ impl Compactor {
         let job = table
             .version
             .start(&plan)
-            .inspect_err(|error| self.set_aside(id, table.generation, &plan.nodes, error))?;
+            .inspect_err(|error| self.set_aside(id, asked, table.generation, &plan.nodes, error))?;
         if let Some(worker) = job.worker() {
             let other = self.background.workers.lock().insert(self.number, (worker, Helped::of(&table)));
             debug_assert!(other.is_none(), "a job that is over leaves nothing to share");
@@ -172,8 +175,16 @@ impl Compactor {
         }
         let generation = table.generation;
         let Plan { nodes, bytes: left_bytes, .. } = plan;
-        let running =
-            Running { table: id, generation, nodes, job, left_bytes, _under_way: under_way, _permit: permit };
+        let running = Running {
+            table: id,
+            asked,
+            generation,
+            nodes,
+            job,
+            left_bytes,
+            _under_way: under_way,
+            _permit: permit,
+        };
         self.running = Some(running);
         Ok(Begun::Work)
     }
@@ -223,14 +234,14 @@ impl Compactor {
     }
 
     fn give_up(&mut self, error: &Error) {
-        if let Some(Running { table, generation, nodes, job, .. }) = self.leave() {
+        if let Some(Running { table, asked, generation, nodes, job, .. }) = self.leave() {
             // Removes the unfinished files.
             drop(job);
             let mut failed = self.background.failed.lock();
             failed.retain(|&id| id != table);
             failed.push(table);
             drop(failed);
-            self.set_aside(table, generation, &nodes, error);
+            self.set_aside(table, asked, generation, &nodes, error);
         }
     }
 
@@ -241,12 +252,12 @@ impl Compactor {
     }
 
     /// Nodes with damaged lists, or of which a rule panics, stay busy: trying again would fail again.
-    fn set_aside(&self, table: u32, generation: u64, nodes: &[NodeKey], error: &Error) {
+    fn set_aside(&self, table: u32, asked: Option<u64>, generation: u64, nodes: &[NodeKey], error: &Error) {
         if error.is_lasting() {
             self.background.versions.lock().set_aside(table, generation, nodes, error);
         } else {
             self.background.versions.lock().release(table, generation, nodes);
-            self.background.note_failed_compaction(table, error);
+            self.background.note_failed_compaction(table, asked, error);
         }
     }
 }

@@ -24,8 +24,9 @@ pub(crate) struct FullCompaction {
     asked: u64,
     /// How many of those times are over.
     over: u64,
-    /// Why it could not be done, when it was over last.
-    refused: Option<Error>,
+    /// Who waits, by the number of the time that they asked, and what came of it once that is over: an error where it
+    /// could not be done.
+    waiting: BTreeMap<u64, Option<Result<()>>>,
     /// What is wanted and not over: the first is under way, and the others come after it.
     wanted: VecDeque<Wanted>,
     pass: Option<Pass>,
@@ -55,13 +56,31 @@ impl FullCompaction {
             Some(wanted) => wanted.asked = self.asked,
             None => self.wanted.push_back(Wanted { asked: self.asked, scope: scope.clone(), flushes }),
         }
+        self.waiting.insert(self.asked, None);
         self.asked
+    }
+
+    /// Whoever asked at that time waits no more. What nobody else wants is not done, unless it is under way. Returns what
+    /// came of it.
+    fn leave(&mut self, ticket: u64) -> Option<Result<()>> {
+        let outcome = self.waiting.remove(&ticket).flatten();
+        let place = self.wanted.partition_point(|wanted| wanted.asked < ticket);
+        if let (Some(before), Some(own)) = (place.checked_sub(1), self.wanted.get(place)) {
+            let mut others = self.waiting.range(self.wanted[before].asked + 1..=own.asked);
+            if others.next().is_none() {
+                self.wanted.remove(place);
+            }
+        }
+        outcome
     }
 
     /// It is over for those who had asked by then.
     fn end(&mut self, asked: u64, refused: Option<Error>) {
         debug_assert!(self.over < asked && asked <= self.asked, "what is over was asked for");
-        (self.over, self.refused, self.pass) = (asked, refused, None);
+        (self.over, self.pass) = (asked, None);
+        for (_, outcome) in self.waiting.range_mut(..=asked).filter(|(_, outcome)| outcome.is_none()) {
+            *outcome = Some(refused.clone().map_or(Ok(()), Err));
+        }
         if self.wanted.front().is_some_and(|wanted| wanted.asked <= asked) {
             self.wanted.pop_front();
         }
@@ -153,20 +172,27 @@ impl Background {
             self.compacting.lock().remove(&table);
             return Err(Error::NotFound("the table was dropped while it was compacted".into()));
         }
+        let outcome = self.compacting.lock().get_mut(&table).and_then(|compaction| compaction.leave(ticket));
         waited?;
-        let refused = self.compacting.lock().get(&table).and_then(|compaction| compaction.refused.clone());
+        outcome.unwrap_or(Ok(()))?;
         // What is damaged is left as it is, and that must be said.
-        refused.or_else(|| self.versions.why_aside(table)).or(passed_over).map_or(Ok(()), Err)
+        self.versions.why_aside(table).or(passed_over).map_or(Ok(()), Err)
     }
 
-    /// What there was to be done for a table has failed. Who waits for a compaction of it is told.
-    pub(crate) fn note_failed_compaction(&self, table: u32, error: &Error) {
+    /// What there was to be done for a table has failed. Who waited for a compaction of it when that was begun is told:
+    /// it had been asked for so often by then.
+    pub(crate) fn note_failed_compaction(&self, table: u32, asked: Option<u64>, error: &Error) {
         if let Some(compaction) = self.compacting.lock().get_mut(&table)
-            && let Some(asked) = compaction.wanted.front().map(|wanted| wanted.asked)
+            && let Some(asked) = asked.filter(|asked| compaction.over < *asked)
         {
             compaction.end(asked, Some(error.clone()));
         }
         self.context.env.jobs.wake();
+    }
+
+    /// How often a compaction of a table was asked for by those for whom one is under way.
+    pub(crate) fn asked_of(&self, table: u32) -> Option<u64> {
+        self.compacting.lock().get(&table)?.wanted.front().map(|wanted| wanted.asked)
     }
 
     /// The tables that compactions are asked of, and how often they were by those for whom one is under way.

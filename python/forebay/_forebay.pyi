@@ -217,7 +217,8 @@ class Database:
 
         ``key`` names the columns to group by, none for one group of all rows; ``aggs`` gives each answer a name and a
         function. Both are kept, and may be left out later; others then raise Invalid. The types of the key's columns are
-        those of what is first added, or of ``schema``, which raises Invalid where others are kept.
+        those of what is first added, or of ``schema``, which raises Invalid where others are kept. Until then functions
+        are not looked at, and reads raise Invalid; with ``schema`` there are no rows yet.
         """
     def windows(
         self,
@@ -388,8 +389,8 @@ class Table:
         Of a sequence of bytes a list, with None for a key that is not there. Of a column of Arrow's (binary, text or whole
         numbers; not null) a binary column, with nulls.
         """
-    def put(self, key: Buffer, value: Buffer, *, ttl: timedelta | float | None = None) -> None:
-        """Sets a key; for a time (seconds), in a table with ``ttl``."""
+    def put(self, key: Buffer, value: Buffer, *, ttl: timedelta | float | str | None = None) -> None:
+        """Sets a key; for a time (a timedelta, seconds, or a text such as ``"1h"``), in a table with ``ttl``."""
     def delete(self, key: Buffer) -> None:
         """Removes a key, present or not. Reads nothing, unlike ``del``, which raises KeyError."""
     def merge(self, key: Buffer, operand: Buffer) -> None:
@@ -520,7 +521,7 @@ class Cursor:
 class Writes:
     """Writes to any tables of a database that are committed together. They belong to one thread at a time."""
 
-    def put(self, table: Table, key: Buffer, value: Buffer, *, ttl: timedelta | float | None = None) -> None:
+    def put(self, table: Table, key: Buffer, value: Buffer, *, ttl: timedelta | float | str | None = None) -> None:
         """Sets a key."""
     def delete(self, table: Table, key: Buffer) -> None:
         """Removes a key, present or not."""

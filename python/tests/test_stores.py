@@ -389,8 +389,21 @@ def test_expiry_and_merge_rules(db: fb.Database) -> None:
     for word in (b"x", b"y"):
         words.merge(b"k", word)
     assert words[b"k"] == b"x,y"
+    sessions.put(b"d", b"4", ttl="1h")
+    found = sessions.get_with_expiry(b"d")
+    assert found is not None and found[1] is not None and abs(found[1] / 1000 - time.time() - 3600) < 60
     with pytest.raises(fb.Invalid, match="seconds"):
         sessions.put(b"a", b"", ttl=-1)
+    with pytest.raises(fb.Invalid, match="a whole number and a unit"):
+        sessions.put(b"a", b"", ttl="soon")
+
+
+def test_functions_are_looked_at_as_the_types_are_known(db: fb.Database) -> None:
+    rows = pa.schema([("device", pa.string())])
+    with pytest.raises(fb.Invalid, match="cuont"):
+        db.aggregator("wrong", key="device", aggs={"n": "cuont"}, schema=rows)
+    counts = db.aggregator("counts", key="device", aggs={"n": "count"}, schema=rows)
+    assert counts.get("a") is None and pa.table(counts.result()).num_rows == 0
 
 
 def test_options_and_layouts(db: fb.Database) -> None:

@@ -105,6 +105,11 @@ pub fn parse_function(text: &str, columns: &[&str]) -> Result<Box<dyn Function>>
         let known = OTHER_NAMES.iter().find(|(other, _)| name.eq_ignore_ascii_case(other));
         Error::invalid(match known.map(|(_, form)| *form).or_else(|| similar(name, names())) {
             Some(name_of_one) => format!("there is no function `{name}`; did you mean `{name_of_one}`?"),
+            None if name.is_empty() => {
+                "there is no function ``: between commas stands one, and a comma or colon that \
+                                        is meant as it is stands in double quotes, as in string_agg:C:\",\""
+                    .into()
+            }
             None => format!("there is no function `{name}`; there are: {}", all(names())),
         })
     })?;

@@ -106,6 +106,8 @@ fn own_words(text: String) -> String {
         None if fault.contains("aggregation rule") => {
             format!("{fault}; forebay aggregate --store adds to groups that it made, nothing else does")
         }
+        // Only the command line asks for such a rule, and one that the engine has need not be asked for.
+        None if fault.contains(", not with merge rule ") => format!("{fault}; leave --rule out"),
         None => format!("{fault}; only the program that made it can write to it"),
     }
 }

@@ -137,7 +137,8 @@ impl TableOptions {
         let Some(prefix_filter) = self.prefix_filter else { return Ok(()) };
         if !self.layout.is_ordered() {
             return Err(Error::invalid(format!(
-                "layout {} keeps no order, so nobody scans a key prefix of it: leave prefix_filter out, take it away with                  `alter`, or choose a layout in key order, such as wb-tree:ordered",
+                "layout {} keeps no order, so nobody scans a key prefix of it: leave prefix_filter out, take it away with \
+                 `alter`, or choose a layout in key order, such as wb-tree:ordered",
                 self.layout
             )));
         }

@@ -51,8 +51,11 @@ pub(crate) fn size(name: &str, value: &Bound<'_, PyAny>) -> Outcome<u64> {
         .map_err(|reason| Failure::invalid(format!("{name} is `{text}`: {reason}")))
 }
 
-/// A time: a `timedelta`, or seconds.
+/// A time: a `timedelta`, seconds, or a text such as `12h`.
 pub(crate) fn duration(value: &Bound<'_, PyAny>) -> Outcome<Duration> {
+    if let Ok(text) = value.extract::<String>() {
+        return forebay_units::times::parse(&text).map_err(Failure::invalid);
+    }
     let seconds: f64 = match value.is_instance_of::<PyDelta>() {
         true => value.call_method0("total_seconds")?.extract()?,
         false => value.extract()?,

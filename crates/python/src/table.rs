@@ -198,7 +198,7 @@ impl Table {
         looked_up(py, keys, |keys, bytes, places| table.multi_get_into(keys, bytes, places))
     }
 
-    /// Sets a key; for a time (seconds), in a table with ``ttl``.
+    /// Sets a key; for a time (a timedelta, seconds, or a text such as ``"1h"``), in a table with ``ttl``.
     #[pyo3(signature = (key, value, *, ttl=None))]
     fn put(
         &self,

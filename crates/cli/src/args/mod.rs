@@ -51,7 +51,8 @@ pub(crate) enum LogUse {
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Memory {
     /// The most memory the database uses in all, or the groups of an aggregation, such as 64M or 2G; a database takes
-    /// 256M where nothing is said, and works in no less than 1M
+    /// 256M where nothing is said, and works in no less than 1M; `aggregate` takes 512M, and works in no less than 2M, or
+    /// 64M with --store
     #[arg(long, value_name = "SIZE", value_parser = sizes::parse)]
     memory: Option<u64>,
 }

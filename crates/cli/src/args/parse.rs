@@ -4,6 +4,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 
 use forebay::{Durability, Layout, StoredRule};
 use forebay_aggregate::names::similar;
+use forebay_units::sizes;
 /// Reads `--ttl`.
 pub(crate) use forebay_units::times::parse as parse_ttl;
 
@@ -31,6 +32,15 @@ const LAYOUTS: [&str; 10] = [
 pub(crate) fn parse_space_amplification(text: &str) -> Result<f64, String> {
     let ratio = text.parse::<f64>().ok().filter(|ratio| ratio.is_finite() && *ratio >= 1.25);
     ratio.ok_or_else(|| "give a ratio of at least 1.25".into())
+}
+
+/// Reads `--values-apart`: a size that is not 0.
+pub(crate) fn parse_values_apart(text: &str) -> Result<u32, String> {
+    let bytes = sizes::parse(text)?;
+    u32::try_from(bytes)
+        .ok()
+        .filter(|bytes| *bytes > 0)
+        .ok_or_else(|| "give a size from 1 byte to less than 4G".into())
 }
 
 /// Reads `--layout`.

@@ -7,7 +7,7 @@ use forebay::{Codec, PrefixFilter, TableBuilder};
 use forebay_units::{sizes, times};
 use serde_json::json;
 
-use crate::args::parse::{parse_space_amplification, parse_ttl};
+use crate::args::parse::{parse_space_amplification, parse_ttl, parse_values_apart};
 use crate::args::{Common, TableArgs, Writing};
 use crate::clock::Stopwatch;
 use crate::database::{Access, known_table, open};
@@ -58,7 +58,7 @@ pub(crate) struct AlterArgs {
     #[arg(long, group = "altered", value_name = "TIME", value_parser = parse_ttl)]
     ttl: Option<Duration>,
     /// Keep values of at least this many bytes apart, in a table that keeps some apart
-    #[arg(long, group = "altered", value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, group = "altered", value_name = "SIZE", value_parser = parse_values_apart)]
     values_apart: Option<u32>,
     #[command(flatten)]
     pub(crate) writing: Writing,

@@ -3,20 +3,22 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use forebay::{Applied, Backup, Backups, StreamEnd, Until};
+use forebay::{Applied, Backup, Backups, Database, StreamEnd, Until};
 use serde_json::json;
 
 use crate::args::Common;
 use crate::args::moment::parse_until;
 use crate::clock::Stopwatch;
+use crate::commands::backups::of_backup;
 use crate::commands::follow::{apply_all, object_of, open_follower};
 use crate::failure::Failure;
+use crate::input::open::bytes_of;
 use crate::output::Output;
 
-/// Make a database of a backup, the newest unless another is named, checking every byte
+/// Make a database of a backup, the newest unless another is named, checking that every byte is as it was copied
 ///
-/// With --until it is the newest that has nothing later. With --changes it goes on from there by streams of `changes --stream` that were kept in files, up to their end or to
-/// the moment that --until names.
+/// With --until it is the newest that has nothing later. With --changes it goes on from there by streams of
+/// `changes --stream` that were kept in files, up to their end or to the moment that --until names.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  forebay restore /mnt/backups/users users.db\n  forebay restore /mnt/backups/users monday.db --backup 12\n  \
@@ -35,15 +37,17 @@ pub(crate) struct RestoreArgs {
     changes: Vec<PathBuf>,
     /// Stop before what is newer: a record's number, or a time such as 2026-06-12T09:30:00Z. Of times it is as exact as
     /// the streams were written often
-    #[arg(long, value_name = "MOMENT", requires = "changes", value_parser = parse_until)]
+    #[arg(long, value_name = "MOMENT", value_parser = parse_until)]
     until: Option<Until>,
 }
 
 pub(crate) fn run(args: &RestoreArgs, common: &Common) -> Result<(), Failure> {
     let watch = Stopwatch::start();
     let backups = Backups::open(&args.backups)?;
+    // Before anything is made: a name that is wrong would leave the backup alone, which looks finished.
+    args.changes.iter().try_for_each(|path| bytes_of(path).map(drop))?;
     let number = choose(&backups, args)?;
-    backups.restore(number, &args.destination)?;
+    backups.restore(number, &args.destination).map_err(of_backup)?;
     let applied = if args.changes.is_empty() { None } else { Some(go_on(args, common)?) };
     let (place, seconds) = (args.destination.display(), watch.seconds());
     let mut object = json!({ "backup": number, "restored": place.to_string(), "seconds": seconds });
@@ -59,13 +63,15 @@ pub(crate) fn run(args: &RestoreArgs, common: &Common) -> Result<(), Failure> {
 
 /// The backup to begin with: what it has cannot be taken back.
 fn choose(backups: &Backups, args: &RestoreArgs) -> Result<u64, Failure> {
-    let Some(until) = args.until else { return args.backup.map_or_else(|| Ok(backups.newest()?), Ok) };
+    let Some(until) = args.until else {
+        return args.backup.map_or_else(|| backups.newest().map_err(of_backup), Ok);
+    };
     let is_early = |backup: &&Backup| match until {
         Until::Sequence(wanted) => backup.last_sequence <= wanted,
         Until::Time(wanted) => backup.taken_at_milliseconds <= wanted,
         Until::End => true,
     };
-    let all = backups.list()?;
+    let all = backups.list().map_err(of_backup)?;
     let named = |backup: &&Backup| args.backup.is_none_or(|number| backup.number == number);
     match (all.iter().filter(named).rfind(is_early), all.iter().find(named)) {
         (Some(newest), _) => Ok(newest.number),
@@ -81,10 +87,21 @@ fn choose(backups: &Backups, args: &RestoreArgs) -> Result<u64, Failure> {
 /// Applies what came behind the backup.
 fn go_on(args: &RestoreArgs, common: &Common) -> Result<Applied, Failure> {
     let mut follower = open_follower(&args.destination, common)?;
-    let applied = apply_all(&mut follower, &args.changes, args.until.unwrap_or_default())?;
+    let begun = follower.position();
+    let applied = apply_all(&mut follower, &args.changes, args.until.unwrap_or_default());
     let position = follower.position();
-    follower.close()?;
+    let closed = follower.close();
     let place = args.destination.display();
+    let applied = applied.map_err(|failure| match failure {
+        // Nothing came behind the backup: what would stay looks finished, and is in the way of another try.
+        Failure::Work(reason) if position == begun && Database::destroy(&args.destination).is_ok() => {
+            Failure::Work(format!(
+                "{reason}; {place} had nothing but the backup and is removed: restore it again"
+            ))
+        }
+        failure => failure,
+    })?;
+    closed?;
     match (args.until, applied.end) {
         (_, StreamEnd::CutOff | StreamEnd::Behind) => Err(Failure::work(format!(
             "the changes are cut off behind record {position}; {place} is as of then"

@@ -6,7 +6,7 @@ use forebay::{Database, Snapshot, Table};
 use super::aggregate::{Key, Shown};
 use crate::args::key_range::{KeyRange, RangeArgs, bounds};
 use crate::args::{Common, Reading, TableArgs};
-use crate::database::{Access, open, table_at};
+use crate::database::{Access, hash_ordered, open, table_at};
 use crate::failure::Failure;
 use crate::form::Form;
 use crate::keys::Notation;
@@ -82,10 +82,7 @@ fn start(snapshot: &Snapshot, table: &Table, args: &ScanArgs, wanted: &KeyRange)
     let layout = snapshot.tables().into_iter().find(|(other, _)| other == name).map(|(_, layout)| layout);
     if !layout.is_some_and(|layout| layout.is_ordered()) {
         if args.reverse || !matches!(wanted, KeyRange::All) {
-            return Err(Failure::work(format!(
-                "table {name:?} is hash-ordered: --from, --to, --prefix and --reverse need a key-ordered table \
-                 (load it with a layout such as wb-tree:ordered or leveling)"
-            )));
+            return Err(hash_ordered(name));
         }
         return Ok(Box::new(snapshot.iter(table)?));
     }

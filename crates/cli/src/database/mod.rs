@@ -87,10 +87,16 @@ pub(crate) fn known_table(db: &Database, name: &str) -> Result<Table, Failure> {
 pub(crate) fn has_ranges(table: &Table, name: &str) -> Result<(), Failure> {
     match table.layout()?.is_ordered() {
         true => Ok(()),
-        false => Err(Failure::work(format!(
-            "table {name:?} is hash-ordered: --from, --to and --prefix need a key-ordered table"
-        ))),
+        false => Err(hash_ordered(name)),
     }
+}
+
+/// What is said of a table that has no ranges.
+pub(crate) fn hash_ordered(name: &str) -> Failure {
+    Failure::work(format!(
+        "table {name:?} is hash-ordered: --from, --to, --prefix and --reverse need a key-ordered table; \
+         `forebay layout DB {name} wb-tree:ordered` makes it one"
+    ))
 }
 
 /// There is nothing of this name, but perhaps of another.

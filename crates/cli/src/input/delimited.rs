@@ -3,6 +3,8 @@
 //! Rows of one input have the same number of columns; a row that has not is malformed, for most often a
 //! separator was not quoted. Blank lines are passed over.
 
+mod remarks;
+
 use std::io::{Empty, Read};
 
 use forebay_aggregate::Value;
@@ -68,6 +70,8 @@ pub(crate) struct Delimited<R> {
     chosen: Vec<Chosen>,
     /// Columns of every row; known once the first row is read.
     columns: Option<usize>,
+    /// What the first row calls them, where it does.
+    names: Option<Vec<String>>,
     fields: Vec<Field>,
     /// Where the row stands, as a place for [`Window::taken`].
     row_start: usize,
@@ -111,6 +115,7 @@ impl<R: Read> Delimited<R> {
             dialect,
             chosen: Vec::new(),
             columns: None,
+            names: None,
             fields: Vec::new(),
             row_start: 0,
             row_end: 0,
@@ -123,6 +128,7 @@ impl<R: Read> Delimited<R> {
             let place = place_of(column, names.as_deref())?;
             source.chosen.push(Chosen { place, option, text: Vec::new() });
         }
+        source.names = names;
         Ok(source)
     }
 
@@ -140,6 +146,7 @@ impl<R: Read> Delimited<R> {
             dialect,
             chosen: head.places.iter().copied().zip(options).map(chosen).collect(),
             columns: head.columns,
+            names: None,
             fields: Vec::new(),
             row_start: 0,
             row_end: 0,
@@ -180,22 +187,6 @@ impl<R: Read> Delimited<R> {
         self.columns = Some(self.fields.len());
         self.window.consume(self.row_end);
         Ok(Some(names))
-    }
-
-    /// The first row, where it looks like a header that nobody has told of: every field could be a name.
-    pub(crate) fn untold_header(&mut self) -> Result<Option<String>, Trouble> {
-        let Some(line) = self.first_line()? else { return Ok(None) };
-        // What is malformed is told when it is read as a record.
-        if self.split(line).is_err() {
-            return Ok(None);
-        }
-        let is_name = |field: &Field| {
-            let text = self.window.at(field.start..field.end);
-            let is_of_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-. ".contains(byte);
-            text.first().is_some_and(u8::is_ascii_alphabetic) && text.iter().all(is_of_name)
-        };
-        let is_header = self.fields.len() > 1 && self.fields.iter().all(is_name);
-        Ok(is_header.then(|| String::from_utf8_lossy(self.window.at(0..line.content)).into_owned()))
     }
 
     /// The end of the next line that is not blank, which then begins at the window's start.

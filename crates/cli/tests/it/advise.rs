@@ -84,6 +84,21 @@ fn a_table_that_is_there_tells_of_itself() {
     assert!(folder.ok(ask).contains("as advised"), "{}", folder.ok(ask));
 }
 
+/// Prices of writes were shown, of a workload that has none.
+#[test]
+fn what_a_workload_has_none_of_has_no_price() {
+    let folder = Folder::new("advise-none");
+    let cells = |rates: &str| -> Vec<String> {
+        let text = folder.ok(&format!("advise --record 64 --key 16 --records 100K --memory 16M {rates}"));
+        let row = text.lines().skip_while(|line| !line.starts_with("layout ")).nth(1).unwrap();
+        row.split_once('%').unwrap().1.split_whitespace().map(str::to_string).collect()
+    };
+    let reads = cells("--gets 2000");
+    assert_eq!([&reads[0][..], &reads[2], &reads[3]], ["-"; 3], "{reads:?}");
+    let writes = cells("--writes 2000");
+    assert_eq!([&writes[1][..], &writes[2], &writes[4]], ["-"; 3], "{writes:?}");
+}
+
 #[test]
 fn what_no_layout_can_do_is_said() {
     let folder = Folder::new("advise-refusals");

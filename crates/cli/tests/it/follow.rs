@@ -85,7 +85,14 @@ fn a_backup_goes_on_to_a_moment() {
     folder.run("restore kept third --changes archive --until 0").refused(1, &["backup 1", "later"]);
     std::fs::write(folder.path("cut"), &archive[..archive.len() - 30]).unwrap();
     folder.run("restore kept fourth --changes cut --backup 1").refused(1, &["cut off", "as of then"]);
-    assert_eq!(folder.run("restore kept more --until 3").code, 2);
+    folder.ok("restore kept alone --until 3");
+    assert_eq!(folder.ok("get alone t a"), "1\n");
+    // What has the backup alone does not stay, as if all were well.
+    std::fs::write(folder.path("other"), "no stream of changes, but long enough to be one\n").unwrap();
+    for name in ["other", "missing"] {
+        folder.run(&format!("restore kept fifth --changes {name}")).refused(1, &[name]);
+        assert!(!folder.path("fifth").exists(), "{name}");
+    }
     assert_eq!(folder.run("restore kept more --changes archive --until soon").code, 2);
     // It is a database from the first write on.
     folder.ok("put then t b 1");

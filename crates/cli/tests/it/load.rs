@@ -59,6 +59,32 @@ fn a_header_that_nobody_has_told_of_is_remarked() {
     assert_eq!(remark(""), "");
 }
 
+/// Columns that no option names were dropped without a word.
+#[test]
+fn columns_that_are_left_out_are_named() {
+    let folder = Folder::new("left-out");
+    std::fs::write(folder.path("u.csv"), "id,name,country,score\n1,ada,uk,7\n").unwrap();
+    let told = |options: &str| folder.run(&format!("load db t u.csv {options}")).stderr;
+    assert_eq!(told("--key id"), "forebay: u.csv: not loaded: columns \"country\", \"score\"\n");
+    assert_eq!(told("--key name"), "forebay: u.csv: not loaded: columns \"id\", \"country\", \"score\"\n");
+    assert_eq!(told("--key id --quiet"), "");
+    std::fs::write(folder.path("u.csv"), "1,ada,uk\n").unwrap();
+    assert_eq!(told("--key 1"), "forebay: u.csv: not loaded: column 3\n");
+    assert_eq!(told("--key 1 --value 3"), "");
+}
+
+/// Every other size has units.
+#[test]
+fn how_long_values_are_that_stand_apart_is_a_size() {
+    let folder = Folder::new("apart-size");
+    folder.ok_on("load db t - --values-apart 10K", b"a\n");
+    folder.ok("alter db t --values-apart 20K");
+    assert!(folder.ok("describe db t").contains("20480") || folder.ok("describe db t").contains("20.0 KiB"));
+    for wrong in ["0", "4G", "ten"] {
+        assert_eq!(folder.run(&format!("load db u - --values-apart {wrong}")).code, 2, "{wrong}");
+    }
+}
+
 #[test]
 fn the_last_object_tells_what_the_load_came_to() {
     let folder = Folder::new("figures");

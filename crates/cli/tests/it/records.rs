@@ -57,11 +57,27 @@ fn operands_are_merged_by_the_rule_that_the_table_was_made_with() {
     assert_eq!(folder.ok("get db friends ada"), "bob,eve,kurt\n");
     folder.run("merge db friends ada x --rule max").refused(1, &["append:,", "max"]);
     folder.ok("merge db counts --hex 00 0500000000000000 --rule add --layout leveling");
-    folder.ok("merge db counts --hex 00 02");
+    folder.ok("merge db counts --hex 00 0200000000000000");
     assert_eq!(folder.ok("get db counts --hex 00"), "0700000000000000\n");
     folder.run("merge db t k v --rule most").refused(2, &["most", "append"]);
     folder.ok("put db plain k v");
     folder.run("merge db plain k v").refused(1, &["no merge rule"]);
+}
+
+/// The text of a number was added as its bytes.
+#[test]
+fn what_is_no_number_of_8_bytes_is_not_added() {
+    let folder = Folder::new("merge-add");
+    folder.run("merge db c k 5 --rule add").refused(2, &["8 bytes", "--hex"]);
+    folder.ok("merge db c --hex 6b 0500000000000000 --rule add");
+    for operand in ["7", "12345678", "-1234567", "five", "123456789"] {
+        folder.run(&format!("merge db c k {operand}")).refused(2, &["`c`", "8 bytes", "--hex"]);
+    }
+    folder.run("merge db c --hex 6b 07").refused(2, &["8 bytes"]);
+    assert_eq!(folder.ok("get db c --hex 6b"), "0500000000000000\n");
+    folder
+        .run("merge db c --hex 6b 0100000000000000 --rule max")
+        .refused(1, &["merge rule `add`", "leave --rule out"]);
 }
 
 #[test]
@@ -181,9 +197,12 @@ fn a_hash_ordered_table_is_scanned_whole_or_not_at_all() {
     let mut lines: Vec<&str> = text.lines().collect();
     lines.sort_unstable();
     assert_eq!(lines, ["a\t", "b\t", "c\t"]);
+    let hint = "`forebay layout DB t wb-tree:ordered`";
     for wanted in ["--prefix a", "--from a", "--to b", "--reverse"] {
-        folder.run(&format!("scan db t {wanted}")).refused(1, &["hash-ordered"]);
+        folder.run(&format!("scan db t {wanted}")).refused(1, &["hash-ordered", hint]);
     }
+    folder.run("delete db t --prefix a").refused(1, &["hash-ordered", hint]);
+    folder.run_on("load db u - --prefix-filter 3", b"a\n").refused(1, &["take it away with `alter`"]);
 }
 
 #[test]

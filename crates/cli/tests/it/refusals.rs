@@ -76,7 +76,8 @@ fn messages_name_what_was_meant() {
         ("load db t n.csv", 1, &["1 column, but number 2 is needed; --value chooses another"]),
         ("load db users n.csv --format lines --sorted", 1, &["hash order", "forebay layout", "leveling"]),
         ("load db t n.csv --format lines --sorted --layout wb-tree", 1, &["hash order", "leveling"]),
-        ("load db lives n.csv --format lines --ttl 1h", 1, &["has time_to_live forever, not 1h"]),
+        ("load db lives n.csv --format lines --ttl 1h", 1, &["has time_to_live forever, not 1h", "`alter`"]),
+        ("load db users n.csv --format lines --ttl 7d", 1, &["has time_to_live none", "make another table"]),
         ("bench load-16 --records 0M", 2, &["at least 1"]),
         ("changes db --since 1", 0, &[]),
     ];

@@ -4,6 +4,7 @@
 //! database.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -221,7 +222,17 @@ pub(crate) fn pour(
 
 /// Refuses a directory that has other files than these.
 pub(crate) fn refuse_filled(fs: &dyn FileSystem, dir: &Path, but: &[&str]) -> Result<()> {
-    match fs.exists(dir)? && fs.list(dir)?.iter().any(|name| !but.contains(&&**name)) {
+    let names = match fs.exists(dir)? {
+        true => fs.list(dir),
+        false => Ok(Vec::new()),
+    };
+    let names = names.map_err(|error| match error {
+        Error::Io { kind: ErrorKind::NotADirectory, .. } => {
+            Error::invalid(format!("{} is a file; name a new directory", dir.display()))
+        }
+        error => error,
+    })?;
+    match names.iter().any(|name| !but.contains(&&**name)) {
         true => Err(Error::invalid(format!("{} is not empty; name a new directory", dir.display()))),
         false => Ok(()),
     }

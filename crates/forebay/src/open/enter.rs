@@ -58,6 +58,19 @@ pub(crate) fn of_path(fs: &dyn FileSystem, dir: &Path, error: Error) -> Error {
     Error::NotFound(format!("{shown} {what}; a database is a directory: name that"))
 }
 
+/// The error of a directory that is no database, told as what it is.
+fn other(dir: &Path, names: &[String]) -> Error {
+    let is_number = |text: &str| text.len() >= 8 && text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_catalog = |name: &String| name.strip_suffix(".backup").is_some_and(is_number);
+    let shown = dir.display();
+    Error::NotFound(match names.iter().any(is_catalog) {
+        true => format!(
+            "{shown} is a directory of backups, not a database; `forebay backups {shown} --verify` checks them"
+        ),
+        false => format!("{shown} is not a forebay database; it holds other files"),
+    })
+}
+
 enum Entered {
     In(Hold, Made),
     /// Somebody destroyed it between the first look and the lock.
@@ -77,10 +90,7 @@ fn try_enter(env: &Env, files: &Arc<dyn FileSystem>, dir: &Path, options: &Optio
     let names = if exists { Vec::new() } else { list()? };
     if !exists {
         if names.iter().any(|name| !is_ours(name)) {
-            return Err(Error::NotFound(format!(
-                "{} is not a forebay database; it holds other files",
-                dir.display()
-            )));
+            return Err(other(dir, &names));
         }
         // Another process may have made it in between.
         exists = is_there(names::SUPERBLOCK)?;

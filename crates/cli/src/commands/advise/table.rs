@@ -23,7 +23,7 @@ impl fmt::Display for Ranking<'_> {
         write!(f, "{:<30}", "layout")?;
         HEAD.iter().try_for_each(|title| write!(f, "{title:>11}"))?;
         writeln!(f)?;
-        self.advice.iter().try_for_each(|advice| row(f, advice, self.workload.ranges_per_second > 0.0))?;
+        self.advice.iter().try_for_each(|advice| row(f, advice, self.workload))?;
         self.beyond(f, best)?;
         if let Some(switch) = self.switch {
             weighed(f, switch)?;
@@ -32,7 +32,8 @@ impl fmt::Display for Ranking<'_> {
             f,
             "\nmachine: of its time that the workload takes. written: by bytes given, log included. disk, space,"
         )?;
-        writeln!(f, "wait: at most. Times are those of the processor by its cores, and of the device.")
+        writeln!(f, "wait: at most. Times are those of the processor by its cores, and of the device.")?;
+        writeln!(f, "Each write, get or range takes them, however many there are; - where there are none.")
     }
 }
 
@@ -62,16 +63,18 @@ fn name(advice: &Advice) -> String {
     }
 }
 
-fn row(f: &mut fmt::Formatter<'_>, advice: &Advice, has_ranges: bool) -> fmt::Result {
+fn row(f: &mut fmt::Formatter<'_>, advice: &Advice, workload: &Workload) -> fmt::Result {
     let prices = &advice.prices;
     let apart = if advice.values_apart.is_some() { ", apart" } else { "" };
-    let range = match has_ranges {
-        true => format!("{:.1}", prices.range_microseconds),
-        false => "-".into(),
-    };
+    let of = |rate: f64, price: String| if rate > 0.0 { price } else { "-".into() };
+    let (writes, gets) = (workload.writes_per_second, workload.gets_per_second);
+    let write = of(writes, format!("{:.2}", prices.write_microseconds));
+    let get = of(gets, format!("{:.1}", prices.get_microseconds));
+    let range = of(workload.ranges_per_second, format!("{:.1}", prices.range_microseconds));
+    let written = of(writes, format!("{:.2}", prices.write_amplification));
+    let reads = of(gets, format!("{:.2}", prices.device_reads_per_get));
     write!(f, "{:<30}{:>10.2}%", format!("{}{apart}", advice.layout), prices.busy_share * 100.0)?;
-    write!(f, "{:>11.2}{:>11.1}{range:>11}", prices.write_microseconds, prices.get_microseconds)?;
-    write!(f, "{:>11.2}{:>11.2}", prices.write_amplification, prices.device_reads_per_get)?;
+    write!(f, "{write:>11}{get:>11}{range:>11}{written:>11}{reads:>11}")?;
     write!(f, "{:>11}{:>11.2}", human(prices.disk_bytes_peak), prices.space_amplification_peak)?;
     writeln!(f, "{:>11}", duration(prices.longest_wait_seconds))
 }

@@ -14,8 +14,8 @@ Groups:
   ngram:N            N words that follow each other in a file
   kmer:K             K bases of FASTA or FASTQ, up to 64; of a k-mer and its reverse complement the lesser
   column:C[,C...]    columns of csv, tsv, jsonl or Parquet, by name or, but for jsonl, by number from 1;
-                     a name that holds a comma or a colon stands in double quotes; values are told
-                     apart by their texts, so 1 and 1.0 are two groups
+                     a name, or a separator of --fn, that holds a comma or a colon stands in double
+                     quotes; values are told apart by their texts, so 1 and 1.0 are two groups
 Inputs that are gzip or zstd data are unpacked.
 
 Examples:
@@ -57,7 +57,7 @@ pub(crate) struct AggregateArgs {
     #[arg(long)]
     pub(super) rollup: bool,
     /// Only the N groups whose first answer is largest, largest first
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "unsorted")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "unsorted", allow_negative_numbers = true)]
     pub(super) top: Option<u32>,
     /// Groups as they come, instead of by their keys
     #[arg(long)]

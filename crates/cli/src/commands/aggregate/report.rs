@@ -95,8 +95,9 @@ impl Report {
             remarks.push(format!("{} skipped", counted(self.skipped, "malformed record")));
         }
         if self.refused_values > 0 {
-            let values = counted(self.refused_values, "value");
-            remarks.push(format!("{values} refused by functions and taken as missing"));
+            // A value that several functions refuse counts for each.
+            let times = counted(self.refused_values, "time");
+            remarks.push(format!("{times} a function refused a value and took it as missing"));
         }
         if form == Form::Text && stdout == Stdout::Taken {
             remarks.iter().for_each(|remark| tell!("forebay: {remark}"));

@@ -6,7 +6,9 @@ use std::time::Duration;
 use clap::Args;
 use forebay::{Durability, Layout, PrefixFilter};
 
-use crate::args::parse::{LAYOUT_HELP, parse_durability, parse_layout, parse_space_amplification, parse_ttl};
+use crate::args::parse::{
+    LAYOUT_HELP, parse_durability, parse_layout, parse_space_amplification, parse_ttl, parse_values_apart,
+};
 use crate::args::{TableArgs, Writing};
 use crate::input::format::Format;
 
@@ -48,7 +50,7 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_name = "TIME", value_parser = parse_ttl)]
     pub(super) ttl: Option<Duration>,
     /// Keep a new table's values of at least this many bytes apart from their keys: each is written once
-    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "SIZE", value_parser = parse_values_apart)]
     pub(super) values_apart: Option<u32>,
     /// How the input is written: lines, csv, tsv, jsonl, parquet, fixed:KEY,VALUE [default: as the name of the file
     /// says, else lines]

@@ -41,12 +41,28 @@ use pump::{OnBad, Pump, Sink, Stop, Tally};
 use reading::{Input, parquet, unpacked};
 use sorted::Sorted;
 
+/// So many columns that are left out are named.
+const NAMED_MAX: usize = 8;
+
 /// What chooses the key and value of a record.
 enum Choice {
     Whole,
-    Columns { dialect: Dialect, header: Header, key: Column, value: Column },
-    Fields { key: String, value: Option<String> },
-    Parquet { key: Column, value: Column },
+    /// Whoever has chosen the value knows what is left out.
+    Columns {
+        dialect: Dialect,
+        header: Header,
+        key: Column,
+        value: Column,
+        is_value_chosen: bool,
+    },
+    Fields {
+        key: String,
+        value: Option<String>,
+    },
+    Parquet {
+        key: Column,
+        value: Column,
+    },
 }
 
 pub(crate) fn run(args: &LoadArgs, common: &Common) -> Result<(), Failure> {
@@ -164,12 +180,16 @@ fn start_source(
         Input::Rows(rows) => return sink.take_all(*rows),
     };
     match (choice, format) {
-        (Choice::Columns { dialect, header, key, value }, _) => {
+        (Choice::Columns { dialect, header, key, value, is_value_chosen }, _) => {
             let rows = Delimited::new(window, dialect, header, &key, &value);
             let mut rows = rows.map_err(|trouble| header_trouble(*trouble))?;
             if header == Header::Absent {
                 let untold = rows.untold_header().map_err(|trouble| header_trouble(*trouble))?;
                 untold.into_iter().for_each(|row| progress.remark(&untold_header(name, &row, "loaded")));
+            }
+            let left_out = rows.left_out();
+            if !is_value_chosen && !left_out.is_empty() {
+                progress.remark(&format!("{name}: not loaded: {}", columns(&left_out)));
             }
             sink.take_all(rows)
         }
@@ -181,6 +201,14 @@ fn start_source(
         }
         (Choice::Whole | Choice::Parquet { .. }, _) => sink.take_all(Lines::new(window)),
     }
+}
+
+/// Names columns, but for those of a very wide input.
+fn columns(names: &[String]) -> String {
+    let noun = if names.len() == 1 { "column" } else { "columns" };
+    let more = names.len().saturating_sub(NAMED_MAX);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{noun} {}{more}", names[..names.len().min(NAMED_MAX)].join(", "))
 }
 
 fn header_trouble(trouble: TroubleKind) -> Stop {
@@ -225,5 +253,5 @@ fn choice(args: &LoadArgs, format: Format) -> Result<Choice, Failure> {
         true => Header::Present,
         false => Header::Absent,
     };
-    Ok(Choice::Columns { dialect, header, key, value })
+    Ok(Choice::Columns { dialect, header, key, value, is_value_chosen: args.value.is_some() })
 }

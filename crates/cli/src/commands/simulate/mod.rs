@@ -10,7 +10,7 @@ use forebay::simulate::{Forecast, Keys, Load, Rates, Simulation};
 use forebay::{Error, Layout, Options, TableOptions};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::args::parse::parse_layout;
+use crate::args::parse::{parse_layout, parse_values_apart};
 use crate::args::{Common, Memory};
 use crate::failure::Failure;
 use crate::form::Form;
@@ -90,7 +90,7 @@ struct TreeArgs {
     #[arg(long, value_name = "BITS")]
     filter_bits: Option<u32>,
     /// Keep values of at least this many bytes apart from their keys
-    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "SIZE", value_parser = parse_values_apart)]
     values_apart: Option<u32>,
 }
 

@@ -134,7 +134,7 @@ fn a_value_that_one_function_refuses_leaves_the_row() {
     assert_eq!((outcome.code, &outcome.stdout[..]), (0, expected));
     assert_eq!(
         outcome.stderr,
-        "forebay: 1 malformed record skipped\nforebay: 6 values refused by functions and taken as missing\n"
+        "forebay: 1 malformed record skipped\nforebay: 6 times a function refused a value and took it as missing\n"
     );
     let told = last_object(&folder.run_on(&format!("{words} --json"), input).stdout);
     assert_eq!((told["records"].as_u64(), told["skipped"].as_u64()), (Some(4), Some(1)));

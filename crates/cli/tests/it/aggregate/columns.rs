@@ -251,8 +251,7 @@ fn malformed_rows_are_named_or_skipped() {
         .refused(1, &["value.csv: record 1 at byte offset 4", "column `b`", "`three` is not a number"]);
     let outcome = folder.run(&format!("{words} --skip-bad"));
     assert_eq!((outcome.code, &outcome.stdout[..]), (0, "a\tsum:b\nx\t7\nz\t\\N\n"));
-    let refused =
-        "forebay: 1 malformed record skipped\nforebay: 1 value refused by functions and taken as missing\n";
+    let refused = "forebay: 1 malformed record skipped\nforebay: 1 time a function refused a value and took it as missing\n";
     assert_eq!(outcome.stderr, refused);
     let figures = last_object(&folder.run(&format!("{words} --skip-bad --json")).stdout);
     assert_eq!((figures["records"].as_u64(), figures["skipped"].as_u64()), (Some(4), Some(1)));

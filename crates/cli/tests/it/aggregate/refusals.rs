@@ -52,6 +52,8 @@ fn usage_that_cannot_work_is_code_2() {
         ("--by column:a,a --format csv", "twice"),
         ("--by column:a --format csv --fn nonsense:b", "no function `nonsense`"),
         ("--by column:a --format csv --fn sum", "sum:C"),
+        ("--by column:a --format csv --fn string_agg:b:,:3", "stands in double quotes"),
+        ("--by word --top -3", "-3 is not in 1"),
         ("--by column:count --format csv", "called count"),
         ("--by column:0 --format csv", "counted from 1"),
         ("--by column:grouping,b --format csv --rollup", "called grouping"),
@@ -71,6 +73,17 @@ fn usage_that_cannot_work_is_code_2() {
         let outcome = folder.run(format!("aggregate {words}").trim());
         assert_eq!((outcome.code, outcome.stdout.is_empty()), (2, true), "{words}: {outcome:?}");
     }
+}
+
+/// The help told of a database's memory alone.
+#[test]
+fn the_help_tells_how_much_memory_is_needed() {
+    let folder = Folder::new("aggregate-memory-help");
+    let help = folder.ok("aggregate --help");
+    let words: Vec<&str> = help.split_whitespace().collect();
+    assert!(words.join(" ").contains("no less than 2M, or 64M with --store"), "{help}");
+    folder.run("aggregate --by word --memory 1M").refused(2, &["2.0 MiB"]);
+    folder.run("aggregate --store db --by word --memory 16M").refused(2, &["64.0 MiB"]);
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod catalog;
 mod shelf;
 
 use std::collections::BTreeSet;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use forebay_base::{Error, Result};
@@ -91,7 +92,14 @@ impl Backups {
     /// As [`open`](Self::open), in another environment.
     pub fn open_in(env: &Env, dir: impl AsRef<Path>) -> Result<Self> {
         let dir = env.fs.absolute(dir.as_ref()).unwrap_or_else(|_| dir.as_ref().to_path_buf());
-        if env.fs.exists(&dir.join(names::SUPERBLOCK))? {
+        let is_database = env.fs.exists(&dir.join(names::SUPERBLOCK)).map_err(|error| match error {
+            Error::Io { kind: ErrorKind::NotADirectory, .. } => Error::invalid(format!(
+                "{} is a file, or has one among its directories; backups have a directory of their own: name that",
+                dir.display()
+            )),
+            error => error,
+        })?;
+        if is_database {
             let dir = dir.display();
             return Err(Error::invalid(format!("{dir} is a database; name another directory for backups")));
         }
@@ -158,6 +166,7 @@ impl Backups {
         let (fs, target) = (&*self.env.fs, target.as_ref());
         let _lock = self.lock(LockMode::Shared)?;
         let catalog = self.find(number)?;
+        let was_there = fs.exists(target)?;
         refuse_inside(fs, target, &self.dir, "the directory of backups")?;
         // A lock alone is what one left that was killed there.
         refuse_filled(fs, target, &[names::LOCK])?;
@@ -170,6 +179,9 @@ impl Backups {
             let mut there = fs.list(target).unwrap_or_default();
             there.sort_unstable_by_key(|name| !name.starts_with(names::SUPERBLOCK));
             there.iter().for_each(|name| drop(fs.remove(&target.join(name))));
+            if !was_there {
+                drop(fs.remove_dir(target));
+            }
         })
     }
 
@@ -191,7 +203,9 @@ impl Backups {
         Ok(())
     }
 
-    /// Reads every byte of a backup and checks it: returns what is damaged, an error for each file.
+    /// Reads every byte of a backup and checks that it is as it was copied: returns what is damaged, an error for each
+    /// file. A database that was damaged as the backup was taken is found by [`Database::verify`] of it, or of what was
+    /// restored.
     pub fn verify(&self, number: u64) -> Result<Vec<Error>> {
         let _lock = self.lock(LockMode::Shared)?;
         let catalog = self.find(number)?;

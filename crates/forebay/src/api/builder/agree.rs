@@ -66,10 +66,15 @@ impl<K> TableBuilder<K> {
     /// Whether everything asked for is what the table has.
     pub(super) fn agrees_with(&self, kept: &TableOptions) -> Result<()> {
         let differs = |name: &str, asked: Option<String>, kept: String| match asked {
-            Some(asked) if asked != kept => Err(Error::invalid(format!(
-                "table `{}` has {name} {kept}, not {asked}; leave the option out, or change it by `alter`",
-                self.name
-            ))),
+            Some(asked) if asked != kept => {
+                // Each value has a header, or none, for as long as the table is there.
+                let stays = kept == "none" && matches!(name, "time_to_live" | "values_apart");
+                let how = if stays { "make another table" } else { "change it by `alter`" };
+                Err(Error::invalid(format!(
+                    "table `{}` has {name} {kept}, not {asked}; leave the option out, or {how}",
+                    self.name
+                )))
+            }
             _ => Ok(()),
         };
         if let Some(asked) = self.asked.layout.filter(|asked| *asked != kept.layout) {

@@ -150,7 +150,7 @@ impl Marks {
         let tier = self.floors.iter().position(|floor| gap.start >= *floor).unwrap_or_default();
         let (period, whole) = (tiers.period(tier), tiers.period(tier).around(gap.start));
         Error::invalid(format!(
-            "from {} to {} is no whole number of windows; there, each is a {period}, such as that from {} to {}",
+            "from {} to {} is no whole number of windows; there, they are by {period}, such as that from {} to {}",
             gap.start, gap.end, whole.start, whole.end
         ))
     }
@@ -213,6 +213,13 @@ mod tests {
             }
         }
         assert!(marks.cover(&tiers, &(0..u64::MAX)).is_ok());
+    }
+
+    #[test]
+    fn a_range_that_is_refused_is_told_the_length_of_windows() {
+        let marks = Marks { floors: vec![29, 20, 0], rolled: vec![31, 28], rolling: None };
+        let told = marks.cover(&tiers(), &(1..2)).unwrap_err().to_string();
+        assert!(told.contains("there, they are by 16 ms, such as that from 0 to 16"), "{told}");
     }
 
     #[test]

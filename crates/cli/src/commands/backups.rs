@@ -94,8 +94,8 @@ fn taken_at(backup: &Backup) -> Point {
 pub(crate) fn of_backup(error: Error) -> Failure {
     match error {
         Error::Corruption { file, offset, reason } => Failure::work(format!(
-            "{} is damaged at offset {offset}: {reason}; that is a file of the backups, not of the database: remove it and take \
-             another backup, which copies it anew if the database still has it",
+            "{} is damaged at offset {offset}: {reason}; that is a file of the backups, not of the database: move it away, and \
+             another backup copies it anew where it still needs it; `backups --verify` tells which are whole",
             file.display()
         )),
         error => error.into(),

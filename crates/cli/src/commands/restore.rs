@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use forebay::{Applied, Backup, Backups, Database, StreamEnd, Until};
+use forebay::{Applied, Backup, Backups, StreamEnd, Until};
 use serde_json::json;
 
 use crate::args::Common;
@@ -93,12 +93,10 @@ fn go_on(args: &RestoreArgs, common: &Common) -> Result<Applied, Failure> {
     let closed = follower.close();
     let place = args.destination.display();
     let applied = applied.map_err(|failure| match failure {
-        // Nothing came behind the backup: what would stay looks finished, and is in the way of another try.
-        Failure::Work(reason) if position == begun && Database::destroy(&args.destination).is_ok() => {
-            Failure::Work(format!(
-                "{reason}; {place} had nothing but the backup and is removed: restore it again"
-            ))
-        }
+        // It looks finished, and is in the way of another try.
+        Failure::Work(reason) if position == begun => Failure::Work(format!(
+            "{reason}; {place} is the backup and nothing behind it, and `forebay destroy {place}` removes it"
+        )),
         failure => failure,
     })?;
     closed?;

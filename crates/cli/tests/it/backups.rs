@@ -50,7 +50,7 @@ fn damage_to_a_backup_is_told_by_its_file() {
     for words in ["backups kept --verify", "restore kept new"] {
         let told = folder.run(words);
         assert!(!told.stderr.contains("rescue"), "{told:?}");
-        told.refused(1, &[&name, "checksum", "remove it and take another backup"]);
+        told.refused(1, &[&name, "checksum", "move it away, and another backup copies it anew"]);
     }
     assert!(!folder.path("new").exists());
     // As it says.

@@ -87,12 +87,13 @@ fn a_backup_goes_on_to_a_moment() {
     folder.run("restore kept fourth --changes cut --backup 1").refused(1, &["cut off", "as of then"]);
     folder.ok("restore kept alone --until 3");
     assert_eq!(folder.ok("get alone t a"), "1\n");
-    // What has the backup alone does not stay, as if all were well.
+    // What has the backup alone is told as that, and nothing is made where it is known before.
     std::fs::write(folder.path("other"), "no stream of changes, but long enough to be one\n").unwrap();
-    for name in ["other", "missing"] {
-        folder.run(&format!("restore kept fifth --changes {name}")).refused(1, &[name]);
-        assert!(!folder.path("fifth").exists(), "{name}");
-    }
+    folder.run("restore kept fifth --changes missing").refused(1, &["missing"]);
+    assert!(!folder.path("fifth").exists());
+    let told = ["other", "fifth is the backup and nothing behind it", "`forebay destroy fifth`"];
+    folder.run("restore kept fifth --changes other").refused(1, &told);
+    folder.ok("destroy fifth");
     assert_eq!(folder.run("restore kept more --changes archive --until soon").code, 2);
     // It is a database from the first write on.
     folder.ok("put then t b 1");

@@ -175,9 +175,9 @@ impl Backups {
         let _held = fs.lock(&target.join(names::LOCK), LockMode::Exclusive)?;
         refuse_filled(fs, target, &[names::LOCK])?;
         self.fill(target, &catalog).inspect_err(|_| {
-            // So that it can be tried again; what makes it a database goes first.
+            // So that it can be tried again; what makes it a database goes first, and what keeps others away last.
             let mut there = fs.list(target).unwrap_or_default();
-            there.sort_unstable_by_key(|name| !name.starts_with(names::SUPERBLOCK));
+            there.sort_unstable_by_key(|name| (name == names::LOCK, !name.starts_with(names::SUPERBLOCK)));
             there.iter().for_each(|name| drop(fs.remove(&target.join(name))));
             if !was_there {
                 drop(fs.remove_dir(target));

@@ -291,29 +291,36 @@ mod tests {
         }
     }
 
+    /// A frame of one put, at the end of the image of segment 7.
+    fn append(image: &mut Vec<u8>, sequence: u64, value: &[u8]) {
+        let mut payload = Payload::default();
+        payload.push(1, Order::Lexical, &Record::put(b"key", value));
+        let header = Header {
+            payload_sum: payload.sum(SECRET),
+            is_encrypted: false,
+            payload_bytes: payload.bytes().len() as u32,
+            records: 1,
+            sequence,
+            watermark: 0,
+        };
+        let start = image.len();
+        image.extend(header.encode(SECRET, 7, start));
+        image.extend(payload.bytes());
+        image.resize(start + frame_bytes(payload.bytes().len()), 0);
+    }
+
     /// What a file has reserved behind its last frame does not count; where a header is damaged nothing tells how much
     /// does.
     #[test]
     fn a_segment_ends_where_its_last_record_does() {
         let (fs, dir) = (MemoryFs::new(), Path::new("/log"));
         fs.create_dir_all(dir).unwrap();
-        let mut payload = Payload::default();
-        payload.push(1, Order::Lexical, &Record::put(b"key", b"value"));
+        let mut image = Vec::new();
+        (5..8).for_each(|sequence| append(&mut image, sequence, b"value"));
+        let frame = image.len() / 3;
+        image.resize(8 << 10, 0);
         let file = fs.create(&names::log(dir, 7), Access::Buffered).unwrap();
-        file.set_len(8 << 10).unwrap();
-        let frame = frame_bytes(payload.bytes().len());
-        for number in 0..3 {
-            let header = Header {
-                payload_sum: payload.sum(SECRET),
-                is_encrypted: false,
-                payload_bytes: payload.bytes().len() as u32,
-                records: 1,
-                sequence: number as u64 + 5,
-                watermark: 0,
-            };
-            let head = header.encode(SECRET, 7, number * frame);
-            file.write_at((number * frame) as u64, &[&head[..], payload.bytes()].concat()).unwrap();
-        }
+        file.write_at(0, &image).unwrap();
         let end_of = |last| Frames::end_of(&*fs, dir, SECRET, 7, last).unwrap();
         assert_eq!([4, 5, 7, 8].map(end_of), [None, Some(frame as u64), Some(3 * frame as u64), None]);
         file.write_at(frame as u64, &[0xff; 4]).unwrap();
@@ -328,20 +335,7 @@ mod tests {
         let lengths = [0, 1, 700_000, 400_000, 3 * PIECE_BYTES, 5, PIECE_BYTES - 60, 9];
         let mut image = Vec::new();
         for (number, length) in lengths.iter().enumerate() {
-            let mut payload = Payload::default();
-            payload.push(1, Order::Lexical, &Record::put(b"key", &vec![number as u8; *length]));
-            let header = Header {
-                payload_sum: payload.sum(SECRET),
-                is_encrypted: false,
-                payload_bytes: payload.bytes().len() as u32,
-                records: 1,
-                sequence: number as u64 + 1,
-                watermark: 0,
-            };
-            let start = image.len();
-            image.extend(header.encode(SECRET, 7, start));
-            image.extend(payload.bytes());
-            image.resize(start + frame_bytes(payload.bytes().len()), 0);
+            append(&mut image, number as u64 + 1, &vec![number as u8; *length]);
         }
         let path = names::log(dir, 7);
         let file = fs.create(&path, Access::Buffered).unwrap();

@@ -167,7 +167,7 @@ fn values_are_moved_out_of_files_that_are_emptied() {
     let store = small(MemoryFs::new());
     let files = [1, 2].map(|id| value_file(&store, id));
     let first = build(&store, (0..200).map(|key| (key, Change::Point(1))));
-    files[0].collect();
+    files[0].collect(files[0].bytes());
     store.values.set_collecting(true);
     // Of the tree's own what is copied is moved, and of the batch all.
     let second = append(&first, (0..20).map(|key| (key, Change::Point(1 + u64::from(key) % 2))));
@@ -185,7 +185,7 @@ fn values_are_moved_out_of_files_that_are_emptied() {
     // Where the value cannot be read it stays, and its file is given up.
     let torn = store.fs.open(&names::values(&store.dir, 2), Access::Buffered).unwrap();
     torn.set_len(50 * VALUE as u64).unwrap();
-    files[1].collect();
+    files[1].collect(files[1].bytes());
     let fourth = append(&third, (0..200).step_by(10).map(|key| (key, Change::Put)));
     assert!(files[1].is_stuck() && !files[1].is_collected());
     let mut faults = Vec::new();

@@ -133,13 +133,14 @@ impl Compactor {
         let compacting = self.background.compactions();
         let (mut found, mut failure) = (Found::Nothing, None);
         for (table, goal) in self.background.due(&compacting) {
-            match self.begin(table, goal) {
+            let asked = compacting.get(&table).copied();
+            match self.begin(table, goal, asked) {
                 Ok(Begun::Work) => return Ok(Found::Work),
                 Ok(Begun::Later) => found = Found::Later,
                 Ok(Begun::NotNow) => {}
                 Ok(Begun::Nothing) => {
-                    let asked = compacting.get(&table).filter(|_| goal == Goal::FullCompaction);
-                    asked.into_iter().for_each(|&asked| self.background.found_compact(table, asked));
+                    let asked = asked.filter(|_| goal == Goal::FullCompaction);
+                    asked.into_iter().for_each(|asked| self.background.found_compact(table, asked));
                 }
                 Err(error) => failure = failure.or(Some(error)),
             }
@@ -150,10 +151,9 @@ impl Compactor {
         failure.map_or(Ok(found), Err)
     }
 
-    /// Begins what there is to do for a table.
-    fn begin(&mut self, id: u32, goal: Goal) -> Result<Begun> {
+    /// Begins what there is to do for a table, of which a compaction was asked for so often.
+    fn begin(&mut self, id: u32, goal: Goal, asked: Option<u64>) -> Result<Begun> {
         debug_assert!(self.running.is_none() && self.part.is_none(), "one job is done after the other");
-        let asked = self.background.asked_of(id);
         let planned = self.background.plan(self.number, id, goal);
         // An edit that moves no data is made as it is planned. Nothing is set aside for it.
         let next = planned.inspect_err(|error| self.background.note_failed_compaction(id, asked, error))?;

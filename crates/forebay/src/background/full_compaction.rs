@@ -190,11 +190,6 @@ impl Background {
         self.context.env.jobs.wake();
     }
 
-    /// How often a compaction of a table was asked for by those for whom one is under way.
-    pub(crate) fn asked_of(&self, table: u32) -> Option<u64> {
-        self.compacting.lock().get(&table)?.wanted.front().map(|wanted| wanted.asked)
-    }
-
     /// The tables that compactions are asked of, and how often they were by those for whom one is under way.
     pub(crate) fn compactions(&self) -> BTreeMap<u32, u64> {
         let compacting = self.compacting.lock();

@@ -141,7 +141,7 @@ impl Background {
         for (file, live) in worth {
             if moving + live <= most {
                 moving += live;
-                file.collect_about(live as u64);
+                file.collect(live as u64);
                 chosen += 1;
             }
         }

@@ -5,13 +5,12 @@ use std::path::Path;
 
 use forebay_base::{Error, Result};
 use forebay_env::fs::stored;
-use forebay_env::{Access, FileSystem, LockMode};
-use forebay_store::names;
+use forebay_env::{Access, FileSystem};
 use serde::Serialize;
 
-use crate::context::create_dir_durably;
 use crate::history::History;
-use crate::history::copy::{Part, PartKind, pour, refuse_filled, refuse_inside};
+use crate::history::Target;
+use crate::history::copy::{Part, PartKind, pour, refuse_inside};
 
 /// What a checkpoint is made of: see [`Database::checkpoint`](crate::Database::checkpoint).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -49,13 +48,7 @@ impl History {
     pub(crate) fn checkpoint(&self, target: &Path) -> Result<Checkpoint> {
         let fs = &*self.context.env.fs;
         refuse_inside(fs, target, &self.context.dir, "the database")?;
-        let was_there = fs.exists(target)?;
-        // A lock alone is what one left that was killed there.
-        refuse_filled(fs, target, &[names::LOCK])?;
-        create_dir_durably(fs, target)?;
-        // Nobody else copies to it, restores to it, or opens it, meanwhile: what is cleared away on an error is this one's.
-        let _held = fs.lock(&target.join(names::LOCK), LockMode::Exclusive)?;
-        refuse_filled(fs, target, &[names::LOCK])?;
+        let taken = Target::take(fs, target)?;
         let mut files = Vec::new();
         let mut place = |part: &Part| {
             let to = target.join(&part.name);
@@ -73,7 +66,7 @@ impl History {
             files.extend(made.map(|(name, bytes)| CheckpointFile { name, bytes, digest: None }));
             Checkpoint { last_sequence: copied.last_sequence, files }
         });
-        copied.map_err(within_one).map_err(|error| match clear(fs, target, was_there) {
+        copied.map_err(within_one).map_err(|error| match taken.clear() {
             true => error,
             // As where the database was closed meanwhile.
             false => Error::invalid(format!(
@@ -92,19 +85,6 @@ fn within_one(error: Error) -> Error {
         )),
         error => error,
     }
-}
-
-/// Removes what an unfinished copy has made, as far as that goes, so that it can be tried again. `false` where some is
-/// left.
-fn clear(fs: &dyn FileSystem, target: &Path, was_there: bool) -> bool {
-    let mut there = fs.list(target).unwrap_or_default();
-    // The lock goes last: whoever makes another one has the directory.
-    there.sort_unstable_by_key(|name| name == names::LOCK);
-    there.iter().for_each(|name| drop(fs.remove(&target.join(name))));
-    if !was_there {
-        let _ = fs.remove_dir(target);
-    }
-    fs.list(target).is_ok_and(|names| names.is_empty()) || fs.exists(target).is_ok_and(|is_there| !is_there)
 }
 
 /// Copies the first bytes of a file as it is stored, durably.

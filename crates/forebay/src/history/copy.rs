@@ -4,7 +4,6 @@
 //! database.
 
 use std::collections::BTreeMap;
-use std::io::ErrorKind;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -218,24 +217,6 @@ pub(crate) fn pour(
         at += got as u64;
     }
     Ok(())
-}
-
-/// Refuses a directory that has other files than these.
-pub(crate) fn refuse_filled(fs: &dyn FileSystem, dir: &Path, but: &[&str]) -> Result<()> {
-    let names = match fs.exists(dir)? {
-        true => fs.list(dir),
-        false => Ok(Vec::new()),
-    };
-    let names = names.map_err(|error| match error {
-        Error::Io { kind: ErrorKind::NotADirectory, .. } => {
-            Error::invalid(format!("{} is a file; name a new directory", dir.display()))
-        }
-        error => error,
-    })?;
-    match names.iter().any(|name| !but.contains(&&**name)) {
-        true => Err(Error::invalid(format!("{} is not empty; name a new directory", dir.display()))),
-        false => Ok(()),
-    }
 }
 
 /// Refuses a directory inside of another, however it is spelt. Of its path as much counts as there is.

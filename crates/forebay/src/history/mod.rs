@@ -4,6 +4,7 @@ mod checkpoint;
 mod copy;
 mod rollback;
 mod savepoint;
+mod target;
 
 use std::sync::Arc;
 
@@ -14,8 +15,9 @@ use crate::versions::Versions;
 use crate::write::Writer;
 
 pub use checkpoint::{Checkpoint, CheckpointFile};
-pub(crate) use copy::{Part, PartKind, pour, refuse_filled, refuse_inside};
+pub(crate) use copy::{Part, PartKind, pour, refuse_inside};
 pub use savepoint::SavepointStats;
+pub(crate) use target::Target;
 
 /// Keeps moments, and goes back to them.
 pub(crate) struct History {

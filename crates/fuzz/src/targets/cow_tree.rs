@@ -55,7 +55,7 @@ pub(crate) fn fuzz(rng: &mut Rng) {
         }
         if rng.chance(30) {
             let some = store.values.all().into_iter().filter(|_| rng.chance(50));
-            some.for_each(|file| file.collect());
+            some.for_each(|file| file.collect(file.bytes()));
             store.values.set_collecting(true);
         }
         let (tree, model) = &versions[rng.index(versions.len())];

@@ -98,20 +98,22 @@ impl Header {
     pub fn at(bytes: &[u8], secret: Secret, segment: u64, offset: usize) -> Option<Self> {
         let bytes = bytes.get(..HEADER_BYTES)?;
         let header = Self::fields(bytes);
-        let is_possible = header.records > 0
-            && header.watermark < header.sequence
-            && header.sequence.checked_add(u64::from(header.records)).is_some();
-        (is_possible && secret.header_sum(segment, offset, &bytes[4..]) == u32_at(bytes, 0)).then_some(header)
+        (header.is_possible() && secret.header_sum(segment, offset, &bytes[4..]) == u32_at(bytes, 0))
+            .then_some(header)
     }
 
     /// Whether a file of so many bytes that begins with these may be a segment, whichever that is: what its first header
     /// says is possible. Of other bytes that is hardly ever so.
     pub fn may_begin(bytes: &[u8; HEADER_BYTES], file_bytes: u64) -> bool {
         let header = Self::fields(bytes);
-        header.records > 0
-            && header.records <= header.payload_bytes
-            && header.watermark < header.sequence
-            && header.end(0) as u64 <= file_bytes
+        header.is_possible() && header.records <= header.payload_bytes && header.end(0) as u64 <= file_bytes
+    }
+
+    /// Whether a writer may have made it.
+    fn is_possible(&self) -> bool {
+        self.records > 0
+            && self.watermark < self.sequence
+            && self.sequence.checked_add(u64::from(self.records)).is_some()
     }
 
     /// The payload of the frame that bytes begin with, this header's, if it is whole and sound, and is not encrypted

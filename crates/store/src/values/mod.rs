@@ -269,17 +269,12 @@ impl ValueFile {
         self.lists.load(Ordering::Acquire) > 0
     }
 
-    /// Has merges move what they meet of it elsewhere.
-    pub fn collect(&self) {
+    /// Has merges move what they meet of it elsewhere, of which about so much lives.
+    pub fn collect(&self, live_bytes: u64) {
         debug_assert!(!self.is_stuck(), "what was given up is not tried again");
-        self.is_collected.store(true, Ordering::Relaxed);
-    }
-
-    /// The same, where about so much of it lives.
-    pub fn collect_about(&self, live_bytes: u64) {
         debug_assert!(live_bytes <= self.bytes, "what lives in a file is part of it");
         self.moving_bytes.store(live_bytes, Ordering::Relaxed);
-        self.collect();
+        self.is_collected.store(true, Ordering::Relaxed);
     }
 
     /// How much lived in it when merges began to move that elsewhere.

@@ -17,7 +17,7 @@ use serde::Serialize;
 
 use crate::Database;
 use crate::context::create_dir_durably;
-use crate::history::{refuse_filled, refuse_inside};
+use crate::history::{Target, refuse_inside};
 use crate::open::is_ours;
 use catalog::{Catalog, Entry};
 use shelf::{Shelf, UNFINISHED};
@@ -166,22 +166,11 @@ impl Backups {
         let (fs, target) = (&*self.env.fs, target.as_ref());
         let _lock = self.lock(LockMode::Shared)?;
         let catalog = self.find(number)?;
-        let was_there = fs.exists(target)?;
         refuse_inside(fs, target, &self.dir, "the directory of backups")?;
-        // A lock alone is what one left that was killed there.
-        refuse_filled(fs, target, &[names::LOCK])?;
-        create_dir_durably(fs, target)?;
-        // Nobody else restores to it, or opens it, meanwhile.
-        let _held = fs.lock(&target.join(names::LOCK), LockMode::Exclusive)?;
-        refuse_filled(fs, target, &[names::LOCK])?;
+        let taken = Target::take(fs, target)?;
+        // So that it can be tried again.
         self.fill(target, &catalog).inspect_err(|_| {
-            // So that it can be tried again; what makes it a database goes first, and what keeps others away last.
-            let mut there = fs.list(target).unwrap_or_default();
-            there.sort_unstable_by_key(|name| (name == names::LOCK, !name.starts_with(names::SUPERBLOCK)));
-            there.iter().for_each(|name| drop(fs.remove(&target.join(name))));
-            if !was_there {
-                drop(fs.remove_dir(target));
-            }
+            taken.clear();
         })
     }
 

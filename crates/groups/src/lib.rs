@@ -12,6 +12,7 @@ mod asked;
 pub mod kept;
 mod made;
 mod memory;
+mod opened;
 mod pending;
 mod readers;
 mod windows;
@@ -20,6 +21,7 @@ pub use asked::Asked;
 pub use kept::Shape;
 pub use made::{Made, Wanted};
 pub use memory::{Groups, THREADS_MAX};
+pub use opened::Opened;
 pub use pending::{COMMIT_BYTES_MAX, PENDING_BYTES, put_states};
 pub use readers::{BATCH_ROWS, Batches, Caught, Rows, record_batch, record_batches};
 pub use windows::{

@@ -4,9 +4,10 @@ use arrow_schema::SchemaRef;
 use forebay::aggregate::Composite;
 use forebay::{Batch, Durability, Error, Result};
 use forebay_aggregate::arrow::{Form, PartialSchema, RecordBatchStates};
-use forebay_env::sync::{Arc, RwLock};
+use forebay_env::sync::Arc;
 use forebay_groups::{
-    Asked, BATCH_ROWS, Batches, COMMIT_BYTES_MAX, Made, PENDING_BYTES, Shape, Wanted, kept, put_states,
+    Asked, BATCH_ROWS, Batches, COMMIT_BYTES_MAX, Made, Opened, PENDING_BYTES, Shape, Wanted, kept,
+    put_states,
 };
 
 use super::{for_each, not_known, own};
@@ -21,26 +22,25 @@ pub(super) struct Stored {
     open: Arc<Open>,
     name: String,
     options: Vec<(String, String)>,
-    groups: RwLock<Option<Begun>>,
-}
-
-/// Groups that were opened.
-struct Begun {
-    table: Arc<Table>,
-    /// The table that told what they are. It is gone with them, and where a rollback gives the name to those of before.
-    told: forebay::Table,
-}
-
-impl Begun {
-    fn is_there(&self) -> bool {
-        self.told.layout().is_ok()
-    }
+    groups: Opened<Table>,
 }
 
 /// The table of the groups.
 pub(super) struct Table {
     aggregator: forebay::Aggregator<Arc<Composite>>,
     pub(super) schema: PartialSchema,
+}
+
+/// Opens the table of a name.
+fn table(open: &Open, name: &str, options: &[(String, String)], schema: PartialSchema) -> Outcome<Table> {
+    let aggregator = open.with(|db| {
+        let made = db.aggregator(name, Arc::clone(schema.function()));
+        let made = options.iter().try_fold(made, |made, (name, text)| {
+            Ok::<_, Error>(forebay_settings::aggregator(name, text)?(made))
+        });
+        made?.open()
+    })?;
+    Ok(Table { aggregator, schema })
 }
 
 impl Stored {
@@ -59,23 +59,10 @@ impl Stored {
             let told = kept::table(db, name).transpose()?;
             Ok((told, kept::opened(db, name, asked, &Shape::Plain, &own())?))
         })?;
-        let stored = Self { open, name: name.into(), options, groups: RwLock::new(None) };
-        if let Some((schema, told)) = schema.zip(told) {
-            let table = Arc::new(stored.table(schema)?);
-            *stored.groups.write() = Some(Begun { table, told });
-        }
+        let groups = schema.map(|schema| table(&open, name, &options, schema)).transpose()?;
+        let groups = Opened::new(groups.zip(told));
+        let stored = Self { open, name: name.into(), options, groups };
         Ok((asked, stored))
-    }
-
-    fn table(&self, schema: PartialSchema) -> Outcome<Table> {
-        let aggregator = self.open.with(|db| {
-            let made = db.aggregator(&self.name, Arc::clone(schema.function()));
-            let made = self.options.iter().try_fold(made, |made, (name, text)| {
-                Ok::<_, Error>(forebay_settings::aggregator(name, text)?(made))
-            });
-            made?.open()
-        })?;
-        Ok(Table { aggregator, schema })
     }
 
     /// The groups; of new ones what they are is kept first.
@@ -84,38 +71,26 @@ impl Stored {
         asked: &Asked,
         schema: impl FnOnce() -> Result<PartialSchema>,
     ) -> Outcome<Arc<Table>> {
-        if let Some(table) = self.known() {
-            return Ok(table);
-        }
-        let mut groups = self.groups.write();
         let told = || self.open.with(|db| kept::table(db, &self.name).transpose());
-        if let Some(begun) = &*groups
-            && (begun.is_there() || told()?.is_none())
-        {
-            return Ok(Arc::clone(&begun.table));
-        }
-        // Without a table of that name, or with other options, nothing is kept.
-        let table = Arc::new(self.table(schema()?)?);
-        self.open.with(|db| kept::begin(db, &self.name, &table.schema, asked, &Shape::Plain, &own()))?;
+        let make = || {
+            // Without a table of that name, or with other options, nothing is kept.
+            let table = table(&self.open, &self.name, &self.options, schema()?)?;
+            self.open.with(|db| kept::begin(db, &self.name, &table.schema, asked, &Shape::Plain, &own()))?;
+            Ok(table)
+        };
         let gone = || Error::NotFound(format!("aggregator `{}` was dropped meanwhile", self.name));
-        let told = told()?.ok_or_else(gone)?;
-        *groups = Some(Begun { table: Arc::clone(&table), told });
-        Ok(table)
-    }
-
-    fn known(&self) -> Option<Arc<Table>> {
-        self.groups.read().as_ref().filter(|begun| begun.is_there()).map(|begun| Arc::clone(&begun.table))
+        self.groups.begin(told, make, || gone().into())
     }
 
     /// The groups, also those that another handle has made since this one was opened, or a rollback has brought back.
     /// Where they were dropped, what they are asked says so.
     pub(super) fn found(&self, asked: &Asked) -> Outcome<Option<Arc<Table>>> {
-        if let Some(table) = self.known() {
+        if let Some(table) = self.groups.known() {
             return Ok(Some(table));
         }
         match self.open.with(|db| kept::load(db, &self.name, &own()))? {
             Some((schema, _)) => self.begun(asked, || Ok(schema)).map(Some),
-            None => Ok(self.groups.read().as_ref().map(|dropped| Arc::clone(&dropped.table))),
+            None => Ok(self.groups.last()),
         }
     }
 

@@ -3,11 +3,11 @@
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::SchemaRef;
 use forebay::aggregate::Composite;
-use forebay::{Batch, Durability, Error, Table};
+use forebay::{Batch, Durability, Error};
 use forebay_aggregate::arrow::{OwnFunctions, PartialSchema, RecordBatchStates};
+use forebay_env::sync::Arc;
 use forebay_env::sync::atomic::Ordering;
-use forebay_env::sync::{Arc, RwLock};
-use forebay_groups::{COMMIT_BYTES_MAX, PENDING_BYTES, put_states};
+use forebay_groups::{COMMIT_BYTES_MAX, Opened, PENDING_BYTES, put_states};
 use pyo3::prelude::*;
 
 use super::asked::Asked;
@@ -69,20 +69,7 @@ pub(super) struct Held<G: Opens = Stored> {
     pub(super) name: String,
     pub(super) asked: Arc<Asked>,
     pub(super) means: G::Means,
-    groups: RwLock<Option<Begun<G>>>,
-}
-
-/// Groups that were opened.
-struct Begun<G> {
-    groups: Arc<G>,
-    /// The table that told what they are. It is gone with them, and where a rollback gives the name to those of before.
-    told: Table,
-}
-
-impl<G> Begun<G> {
-    fn is_there(&self) -> bool {
-        self.told.layout().is_ok()
-    }
+    groups: Opened<G>,
 }
 
 /// The table of the groups.
@@ -118,7 +105,7 @@ impl Opens for Stored {
 
 impl Stored {
     /// The table as it is now.
-    fn seen(&self) -> forebay::Result<(forebay::Snapshot, Table)> {
+    fn seen(&self) -> forebay::Result<(forebay::Snapshot, forebay::Table)> {
         let seen = self.open.with_detached(|db| {
             let snapshot = db.snapshot();
             let table = snapshot.table(self.aggregator.name())?;
@@ -188,9 +175,9 @@ impl<G: Opens> Held<G> {
         }
         let asked = kept::with_own(core, &own);
         let groups = kept.map(|schema| G::open(open, name, schema, &means)).transpose()?;
-        let begun = groups.zip(told).map(|(groups, told)| Begun { groups: Arc::new(groups), told });
+        let groups = Opened::new(groups.zip(told));
         let (open, asked) = (Arc::clone(open), Arc::new(asked));
-        let held = Self { open, name: name.into(), asked, means, groups: RwLock::new(begun) };
+        let held = Self { open, name: name.into(), asked, means, groups };
         given.rows.map_or(Ok(()), |rows| held.begun_by(&rows))?;
         Ok(held)
     }
@@ -211,45 +198,33 @@ impl<G: Opens> Held<G> {
         self.asked.own().iter().for_each(|own| self.open.merges.join(py, &self.name, own));
     }
 
-    fn known(&self) -> Option<Arc<G>> {
-        self.groups.read().as_ref().filter(|begun| begun.is_there()).map(|begun| Arc::clone(&begun.groups))
-    }
-
     /// The groups, also those that another handle has made since this one was opened, or a rollback has brought back.
     /// Where they were dropped, what they are asked says so.
     pub(super) fn found(&self) -> Outcome<Option<Arc<G>>> {
-        if let Some(groups) = self.known() {
+        if let Some(groups) = self.groups.known() {
             return Ok(Some(groups));
         }
         let kept = self.open.with_detached(|db| kept::load(db, &self.name, self.asked.own()))?;
         match kept {
             Some((schema, _)) => self.begun(|| Ok(schema)).map(Some),
-            None => Ok(self.groups.read().as_ref().map(|dropped| Arc::clone(&dropped.groups))),
+            None => Ok(self.groups.last()),
         }
     }
 
     /// The groups; of new ones what they are is kept first.
     pub(super) fn begun(&self, schema: impl FnOnce() -> forebay::Result<PartialSchema>) -> Outcome<Arc<G>> {
-        if let Some(groups) = self.known() {
-            return Ok(groups);
-        }
-        let mut begun = self.groups.write();
         let told = || self.open.with_detached(|db| kept::table(db, &self.name).transpose());
-        if let Some(known) = &*begun
-            && (known.is_there() || told()?.is_none())
-        {
-            return Ok(Arc::clone(&known.groups));
-        }
-        let schema = schema()?;
-        // Without a table of that name, or with other options, nothing is kept.
-        let made = G::open(&self.open, &self.name, schema, &self.means)?;
-        let (schema, shape) = (made.schema(), G::shape(&self.means));
-        let (asked, own) = (self.asked.core(), self.asked.own_functions());
-        self.open.with_detached(|db| kept::begin(db, &self.name, schema, asked, &shape, &own))?;
+        let make = || {
+            let schema = schema()?;
+            // Without a table of that name, or with other options, nothing is kept.
+            let made = G::open(&self.open, &self.name, schema, &self.means)?;
+            let (schema, shape) = (made.schema(), G::shape(&self.means));
+            let (asked, own) = (self.asked.core(), self.asked.own_functions());
+            self.open.with_detached(|db| kept::begin(db, &self.name, schema, asked, &shape, &own))?;
+            Ok(made)
+        };
         let gone = || Error::NotFound(format!("{} `{}` was dropped meanwhile", G::NOUN, self.name));
-        let (groups, told) = (Arc::new(made), told()?.ok_or_else(gone)?);
-        *begun = Some(Begun { groups: Arc::clone(&groups), told });
-        Ok(groups)
+        self.groups.begin(told, make, || gone().into())
     }
 
     pub(super) fn of_rows(&self, schema: &SchemaRef, states: &SchemaRef) -> Outcome<Arc<G>> {

@@ -36,6 +36,18 @@ fn open(env: &Env) -> Database {
     Database::open("/db", options(env)).unwrap()
 }
 
+/// Files that fail as they are told to.
+fn faulty(seed: u64) -> (Arc<FaultyFs>, Env) {
+    let fs = FaultyFs::new(MemoryFs::new());
+    (fs.clone(), Env { fs, ..Env::memory(seed) })
+}
+
+/// Whether some file has what was deleted.
+fn has_secret(fs: &MemoryFs) -> bool {
+    let is_secret = |bytes: &[u8]| bytes.windows(14).any(|at| at == b"the-secret-key");
+    fs.snapshot_files().iter().any(|(_, bytes)| is_secret(bytes))
+}
+
 fn table(db: &Database, layout: Layout) -> Table {
     db.table("t").layout(layout).node_bytes(4 << 10).lists_max(4).values_apart(100).open().unwrap()
 }
@@ -484,8 +496,7 @@ fn collection_ends_where_little_is_left_in_each_list() {
 /// No flush ever succeeded.
 #[test]
 fn values_go_with_their_keys_where_files_have_one_name() {
-    let fs = FaultyFs::new(MemoryFs::new());
-    let env = Env { fs: fs.clone(), ..Env::memory(12) };
+    let (fs, env) = faulty(12);
     let db = open(&env);
     let written = table(&db, Layout::wb_tree());
     fs.rule("link * all io-error").unwrap();
@@ -503,14 +514,10 @@ fn what_is_reclaimed_does_not_stay_beside_long_values() {
     let db = open(&env);
     let apart = table(&db, Layout::wb_tree());
     let secret = db.table("s").reclaim_interval(std::time::Duration::from_secs(3600)).open().unwrap();
-    let has_secret = || {
-        let is_secret = |bytes: &[u8]| bytes.windows(14).any(|at| at == b"the-secret-key");
-        fs.snapshot_files().iter().any(|(_, bytes)| is_secret(bytes))
-    };
     secret.put(b"key", b"the-secret-key").unwrap();
     (0..200u64).for_each(|key| apart.put(key.to_be_bytes(), [7; LONG]).unwrap());
     db.flush().unwrap();
-    assert!(has_secret());
+    assert!(has_secret(&fs));
     secret.delete(b"key").unwrap();
     (200..400u64).for_each(|key| apart.put(key.to_be_bytes(), [7; LONG]).unwrap());
     db.flush().unwrap();
@@ -518,13 +525,12 @@ fn what_is_reclaimed_does_not_stay_beside_long_values() {
         env.jobs.advance(std::time::Duration::from_secs(600));
         env.jobs.step_some(5000);
     }
-    assert!(!has_secret());
+    assert!(!has_secret(&fs));
 }
 
 #[test]
 fn rescue_passes_over_values_that_cannot_be_read() {
-    let fs = FaultyFs::new(MemoryFs::new());
-    let env = Env { fs: fs.clone(), ..Env::memory(15) };
+    let (fs, env) = faulty(15);
     let (mut rng, mut model) = (Rng::new(15), Model::new());
     let db = open(&env);
     let written = table(&db, Layout::wb_tree_ordered());
@@ -610,8 +616,7 @@ fn collection_takes_little_room_of_its_own() {
 /// Each merge that met a file which was to be emptied failed, and was tried again for ever.
 #[test]
 fn merges_go_on_where_there_is_no_room_to_move_values() {
-    let fs = FaultyFs::new(MemoryFs::new());
-    let env = Env { fs: fs.clone(), ..Env::memory(80) };
+    let (fs, env) = faulty(80);
     let (mut rng, mut model) = (Rng::new(80), Model::new());
     let db = open(&env);
     let written = table(&db, Layout::wb_tree());
@@ -642,14 +647,10 @@ fn an_interval_that_comes_later_has_value_files_emptied() {
         let mut db = open(&env);
         let mut apart = table(&db, Layout::wb_tree());
         let secret = db.table("s").open().unwrap();
-        let has_secret = || {
-            let is_secret = |bytes: &[u8]| bytes.windows(14).any(|at| at == b"the-secret-key");
-            fs.snapshot_files().iter().any(|(_, bytes)| is_secret(bytes))
-        };
         secret.put(b"key", b"the-secret-key").unwrap();
         (0..200u64).for_each(|key| apart.put(key.to_be_bytes(), [7; LONG]).unwrap());
         db.flush().unwrap();
-        assert!(has_secret());
+        assert!(has_secret(&fs));
         db.table("s").reclaim_interval(std::time::Duration::from_secs(3600)).alter().unwrap();
         secret.delete(b"key").unwrap();
         if is_reopened {
@@ -664,7 +665,7 @@ fn an_interval_that_comes_later_has_value_files_emptied() {
             env.jobs.advance(std::time::Duration::from_secs(600));
             env.jobs.step_some(5000);
         }
-        assert!(!has_secret(), "opened again: {is_reopened}");
+        assert!(!has_secret(&fs), "opened again: {is_reopened}");
         for key in 0..400u64 {
             assert_eq!(apart.get(key.to_be_bytes()).unwrap().as_deref(), Some(&[7; LONG][..]));
         }

@@ -106,13 +106,29 @@ final class Cleaner {
             manifests.remove(version);
             hasDeleted = true;
         });
+        deleteSharedOfRocksDb(files, keptFrom);
         for (FileStatus status : files) {
-            Optional<Naming.Version> version = Naming.version(status.getPath(), Naming.CHANGELOG).or(() -> unfinished(status));
+            Optional<Naming.Version> version = Naming.changesOrRocksDb(status.getPath()).or(() -> unfinished(status));
             if (version.isPresent() && version.get().number() < keptFrom) {
                 remote.delete(status.getPath());
             }
         }
         versionMin = keptFrom;
+    }
+
+    /** Where the last snapshots of RocksDB's go, what they share goes first: once they are gone nobody would look for it. */
+    private void deleteSharedOfRocksDb(List<FileStatus> files, long keptFrom) {
+        List<Long> numbers = files.stream().map(status -> Naming.version(status.getPath(), Naming.ROCKSDB))
+                .flatMap(Optional::stream).map(Naming.Version::number).toList();
+        if (numbers.isEmpty() || numbers.stream().anyMatch(number -> number >= keptFrom)) {
+            return;
+        }
+        for (String folder : Naming.ROCKSDB_FOLDERS) {
+            org.apache.hadoop.fs.Path path = new org.apache.hadoop.fs.Path(naming.root(), folder);
+            if (remote.exists(path)) {
+                remote.delete(path);
+            }
+        }
     }
 
     /** What somebody who was killed has left. One who is slow alone, with a version that nobody needs, may come to an end. */

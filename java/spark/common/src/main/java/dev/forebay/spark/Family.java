@@ -20,7 +20,9 @@ final class Family {
     enum Values {
         ONE,
         /** They are joined by {@link #DELIMITER}, and merges append. */
-        LIST
+        LIST,
+        /** Another provider's snapshot does not tell: the family is made anew once its operator asks for it. */
+        UNKNOWN
     }
 
     static final byte DELIMITER = ',';
@@ -28,7 +30,7 @@ final class Family {
     /** All but the table: what snapshots keep. */
     record Shape(String name, short id, boolean internal, Order order, Values values) {
         String table() {
-            return "family-" + (id & 0xffff);
+            return (values == Values.UNKNOWN ? "brought-" : "family-") + (id & 0xffff);
         }
     }
 

@@ -29,9 +29,9 @@ final class History {
      * @param changelogs what follows, in its order
      * @param lineage with ids, what stands before the next commit
      */
-    record Way(Optional<Naming.Version> snapshot, List<Naming.Version> changelogs, List<LineageItem> lineage) {
+    record Way(Optional<Naming.Snapshot> snapshot, List<Naming.Version> changelogs, List<LineageItem> lineage) {
         long begin() {
-            return snapshot.map(Naming.Version::number).orElse(0L);
+            return snapshot.map(Naming.Snapshot::number).orElse(0L);
         }
     }
 
@@ -41,12 +41,17 @@ final class History {
     }
 
     /** All snapshots that are there. */
-    private Set<Naming.Version> snapshots() {
+    private Set<Naming.Snapshot> snapshots() {
         if (!remote.exists(naming.root())) {
             return Set.of();
         }
-        return remote.list(naming.root()).stream().map(status -> Naming.version(status.getPath(), Naming.SNAPSHOT))
+        return remote.list(naming.root()).stream().map(status -> Naming.snapshot(status.getPath()))
                 .flatMap(Optional::stream).collect(Collectors.toSet());
+    }
+
+    /** The snapshot of a version among some: ours before another's. */
+    private static Optional<Naming.Snapshot> find(Naming.Version version, Set<Naming.Snapshot> there) {
+        return Stream.of(Naming.Maker.values()).map(maker -> new Naming.Snapshot(version, maker)).filter(there::contains).findFirst();
     }
 
     /** Who made a version without an id, where its changelog tells. */
@@ -59,27 +64,55 @@ final class History {
 
     /** Ways to a version without ids, the shortest first. Each is made as it is asked for. */
     Iterator<Way> ways(long number) {
-        Set<Naming.Version> there = snapshots();
-        List<Long> newestFirst = there.stream().map(Naming.Version::number)
+        Set<Naming.Snapshot> there = snapshots();
+        List<Long> newestFirst = there.stream().map(Naming.Snapshot::number)
                 .filter(begin -> begin > 0 && begin <= number).distinct().sorted(Comparator.reverseOrder()).toList();
         Stream<Way> found = newestFirst.stream()
-                .flatMap(begin -> snapshot(begin, number, there).filter(there::contains).stream())
+                .flatMap(begin -> snapshot(begin, number, there).stream())
                 .map(snapshot -> new Way(Optional.of(snapshot), plain(snapshot.number(), number), List.of()));
         Way whole = new Way(Optional.empty(), plain(0, number), List.of());
         return Stream.concat(found, Stream.of(whole)).iterator();
     }
 
+    /** The snapshot of a version without an id from which another one goes on. */
+    private Optional<Naming.Snapshot> snapshot(long number, long last, Set<Naming.Snapshot> there) {
+        Naming.Snapshot rocksDb = new Naming.Snapshot(new Naming.Version(number, Optional.empty()), Naming.Maker.ROCKSDB);
+        if (there.contains(rocksDb) && isOfRocksDb(number, last)) {
+            return Optional.of(rocksDb);
+        }
+        return ours(number, last, there).map(version -> new Naming.Snapshot(version, Naming.Maker.FOREBAY)).filter(there::contains);
+    }
+
+    /** Whether RocksDB's provider made a version, and no attempt of ours since, nor what another version goes on from. */
+    private boolean isOfRocksDb(long number, long last) {
+        return ourAttempt(number).isEmpty()
+                && (number == last || ourAttempt(number + 1).filter(made -> !made.base().equals(Attempt.UNKNOWN)).isEmpty());
+    }
+
+    /** As {@link #attempt}, where that provider may have left no changelog, or one that it had no need to read. */
+    private Optional<Attempt> ourAttempt(long number) {
+        try {
+            return attempt(number);
+        } catch (Throwable error) {
+            if (!isLost(number)) {
+                throw error;
+            }
+            return Optional.empty();
+        }
+    }
+
     /**
-     * The snapshot of a version without an id from which another one goes on. Others of its number are of attempts that
-     * nothing came of. Where the changelog that tells is damaged or gone, it is the only one that is there.
+     * Which snapshot of ours it is. Others of its number are of attempts that nothing came of. Where the changelog that
+     * tells is damaged or gone, it is the only one that is there.
      */
-    private Optional<Naming.Version> snapshot(long number, long last, Set<Naming.Version> there) {
+    private Optional<Naming.Version> ours(long number, long last, Set<Naming.Snapshot> there) {
         boolean isLast = number == last;
         long told = isLast ? number : number + 1;
         try {
             return attempt(told).map(made -> new Naming.Version(number, Optional.of(isLast ? made.id() : made.base())));
         } catch (Throwable error) {
-            List<Naming.Version> all = there.stream().filter(version -> version.number() == number).toList();
+            List<Naming.Version> all = there.stream().filter(snapshot -> snapshot.maker() == Naming.Maker.FOREBAY)
+                    .map(Naming.Snapshot::version).filter(version -> version.number() == number).toList();
             if (all.size() != 1 || !isLost(told)) {
                 throw error;
             }
@@ -101,12 +134,13 @@ final class History {
 
     /** From the very snapshot of a version to another version. */
     Way way(Naming.Version snapshot, Naming.Version last) {
+        Set<Naming.Snapshot> there = snapshots();
+        Naming.Snapshot exact = find(snapshot, there).orElse(new Naming.Snapshot(snapshot, Naming.Maker.FOREBAY));
         if (last.id().isPresent() && last.number() > snapshot.number()) {
             List<LineageItem> items = lineage(snapshot.number() + 1, new LineageItem(last.number(), last.id().get()));
-            return new Way(Optional.of(snapshot), items.stream().map(Lineage::version).toList(), items);
+            return new Way(Optional.of(exact), items.stream().map(Lineage::version).toList(), items);
         }
-        Naming.Version named =
-                snapshot.id().isPresent() ? snapshot : snapshot(snapshot.number(), last.number(), snapshots()).orElse(snapshot);
+        Naming.Snapshot named = snapshot.id().isPresent() ? exact : snapshot(snapshot.number(), last.number(), there).orElse(exact);
         return new Way(Optional.of(named), plain(snapshot.number(), last.number()), List.of());
     }
 
@@ -121,17 +155,19 @@ final class History {
     /** Ways to a version with an id, the shortest first. Its changelog is read once the first one has failed. */
     Iterator<Way> ways(LineageItem last) {
         Naming.Version version = Lineage.version(last);
-        if (!remote.exists(naming.snapshot(version))) {
+        Optional<Naming.Snapshot> snapshot = Stream.of(Naming.Maker.values()).map(maker -> new Naming.Snapshot(version, maker))
+                .filter(named -> remote.exists(naming.path(named))).findFirst();
+        if (snapshot.isEmpty()) {
             return longer(last).iterator();
         }
-        Way own = new Way(Optional.of(version), List.of(), List.of(last));
+        Way own = new Way(snapshot, List.of(), List.of(last));
         return Stream.concat(Stream.of(own), Stream.of(last).flatMap(this::longer)).iterator();
     }
 
     /** Those that begin before it; where none does that its changelog tells of, older changelogs are asked at once. */
     private Stream<Way> longer(LineageItem last) {
         List<LineageItem> lineage = lineage(last);
-        Set<Naming.Version> snapshots = snapshots();
+        Set<Naming.Snapshot> snapshots = snapshots();
         List<Way> ways = ways(lineage, last.version(), snapshots);
         Stream<Way> older = Stream.of(lineage).flatMap(known -> older(known, snapshots));
         if (!ways.isEmpty()) {
@@ -148,7 +184,7 @@ final class History {
      * Those that begin before a lineage does. Changelogs have it from a snapshot on: that of its oldest version tells what
      * was before. None where this is gone.
      */
-    private Stream<Way> older(List<LineageItem> lineage, Set<Naming.Version> snapshots) {
+    private Stream<Way> older(List<LineageItem> lineage, Set<Naming.Snapshot> snapshots) {
         LineageItem oldest = lineage.get(0);
         if (oldest.version() <= 1) {
             return Stream.of();
@@ -169,11 +205,11 @@ final class History {
     }
 
     /** Those that begin within a lineage, at a snapshot below a version, the shortest first; and with nothing. */
-    private static List<Way> ways(List<LineageItem> lineage, long below, Set<Naming.Version> snapshots) {
+    private static List<Way> ways(List<LineageItem> lineage, long below, Set<Naming.Snapshot> snapshots) {
         List<Way> ways = new ArrayList<>();
         for (LineageItem item : lineage.stream().sorted(Comparator.comparingLong(LineageItem::version).reversed()).toList()) {
-            if (item.version() < below && snapshots.contains(Lineage.version(item))) {
-                ways.add(way(Optional.of(Lineage.version(item)), lineage));
+            if (item.version() < below) {
+                find(Lineage.version(item), snapshots).ifPresent(found -> ways.add(way(Optional.of(found), lineage)));
             }
         }
         if (lineage.get(0).version() == 1) {
@@ -182,8 +218,8 @@ final class History {
         return ways;
     }
 
-    private static Way way(Optional<Naming.Version> snapshot, List<LineageItem> lineage) {
-        long begin = snapshot.map(Naming.Version::number).orElse(0L);
+    private static Way way(Optional<Naming.Snapshot> snapshot, List<LineageItem> lineage) {
+        long begin = snapshot.map(Naming.Snapshot::number).orElse(0L);
         List<LineageItem> used = lineage.stream().filter(item -> item.version() >= begin).toList();
         List<Naming.Version> changelogs =
                 used.stream().filter(item -> item.version() > begin).map(Lineage::version).toList();

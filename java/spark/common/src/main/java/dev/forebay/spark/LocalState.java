@@ -56,7 +56,7 @@ final class LocalState {
                     passedOver += 1;
                     loads.set(Name.SNAPSHOTS_PASSED_OVER, passedOver);
                     LOG.warn("The snapshot {} in {} is damaged or not whole; what stands before it is tried",
-                            way.snapshot().get(), naming.root(), error);
+                            way.snapshot().get().version(), naming.root(), error);
                     first = first == null ? error : first;
                 }
             }

@@ -1,6 +1,8 @@
 package dev.forebay.spark;
 
+import java.util.List;
 import java.util.Optional;
+import java.util.stream.Stream;
 import org.apache.hadoop.fs.Path;
 
 /**
@@ -12,6 +14,10 @@ final class Naming {
     static final String CHANGELOG = ".changelog";
     /** All of a version: which files it is made of. */
     static final String SNAPSHOT = ".forebay";
+    /** The same, by Spark's provider with RocksDB, from before this one took the checkpoint over. */
+    static final String ROCKSDB = ".zip";
+    /** What such snapshots share: the folders of tables, and of logs. */
+    static final List<String> ROCKSDB_FOLDERS = List.of("SSTs", "logs");
     /** The folder of those files. */
     static final String FILES = "forebay-files";
 
@@ -20,6 +26,23 @@ final class Naming {
         @Override
         public String toString() {
             return number + id.map(known -> "_" + known).orElse("");
+        }
+    }
+
+    /** Who made a snapshot. */
+    enum Maker {
+        FOREBAY,
+        ROCKSDB
+    }
+
+    /** All of a version, as it stands where checkpoints are. */
+    record Snapshot(Version version, Maker maker) {
+        Optional<String> id() {
+            return version.id();
+        }
+
+        long number() {
+            return version.number();
         }
     }
 
@@ -41,12 +64,28 @@ final class Naming {
         return new Path(root, version + SNAPSHOT);
     }
 
+    Path path(Snapshot snapshot) {
+        return new Path(root, snapshot.version() + (snapshot.maker() == Maker.FOREBAY ? SNAPSHOT : ROCKSDB));
+    }
+
+    /** Where a file is that a snapshot of RocksDB's shares. */
+    Path rocksDbFile(String name) {
+        String folder = ROCKSDB_FOLDERS.get(name.endsWith(".sst") ? 0 : 1);
+        return new Path(new Path(root, folder), name);
+    }
+
     Path files() {
         return new Path(root, FILES);
     }
 
     Path file(String content) {
         return new Path(files(), content);
+    }
+
+    /** The snapshot that a file is, if it is one. */
+    static Optional<Snapshot> snapshot(Path path) {
+        return version(path, SNAPSHOT).map(version -> new Snapshot(version, Maker.FOREBAY))
+                .or(() -> version(path, ROCKSDB).map(version -> new Snapshot(version, Maker.ROCKSDB)));
     }
 
     /** More digits than a version has. */
@@ -66,6 +105,12 @@ final class Naming {
         }
         Optional<String> id = split < 0 ? Optional.empty() : Optional.of(stem.substring(split + 1));
         return Optional.of(new Version(Long.parseLong(number), id));
+    }
+
+    /** The version of a changelog, of a snapshot of RocksDB's, or of a sum that Spark keeps beside one. */
+    static Optional<Version> changesOrRocksDb(Path path) {
+        return Stream.of(CHANGELOG, ROCKSDB).flatMap(kind -> Stream.of(kind, kind + ".crc"))
+                .flatMap(kind -> version(path, kind).stream()).findFirst();
     }
 
     /**

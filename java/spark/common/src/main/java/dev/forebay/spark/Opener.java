@@ -81,11 +81,17 @@ final class Opener {
         if (way.snapshot().isEmpty()) {
             return new StateDatabase(directory, plan.settings(), plan.pool());
         }
+        Naming.Version version = way.snapshot().get().version();
         StateDatabase database = null;
         try {
-            Manifest manifest = snapshots.read(way.snapshot().get());
+            if (way.snapshot().get().maker() == Naming.Maker.ROCKSDB) {
+                database = new StateDatabase(directory, plan.settings(), plan.pool());
+                new RocksDbSnapshot(plan, version, directory("rocksdb")).bringInto(database);
+                return database;
+            }
+            Manifest manifest = snapshots.read(version);
             snapshots.download(manifest, directory, earlier, before);
-            incarnation.rebase(way.snapshot().get(), manifest);
+            incarnation.rebase(version, manifest);
             database = new StateDatabase(directory, plan.settings(), plan.pool());
             database.restore(manifest.families(), manifest.idMax(), manifest.keys(), manifest.internalKeys());
             return database;
@@ -112,7 +118,7 @@ final class Opener {
     /** What follows. Every other way has it, too, so an error here is the version's. */
     private String replay(StateDatabase database, History.Way way) {
         long begin = System.currentTimeMillis();
-        String attempt = way.snapshot().flatMap(Naming.Version::id).orElse(Attempt.UNKNOWN);
+        String attempt = way.snapshot().flatMap(Naming.Snapshot::id).orElse(Attempt.UNKNOWN);
         database.beginReplay();
         for (Naming.Version version : way.changelogs()) {
             var reader = plan.remote().changelogReader(plan.naming().changelog(version));

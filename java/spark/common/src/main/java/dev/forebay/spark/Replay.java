@@ -7,6 +7,9 @@ import scala.Tuple3;
 
 /** Does again what a changelog tells. */
 final class Replay {
+    /** RocksDB's provider writes it since Spark 4.2, where the kind has its name. */
+    private static final String DELETE_RANGE = "delete_range_record";
+
     private Replay() {}
 
     /** Returns who wrote it, where it tells. */
@@ -45,8 +48,13 @@ final class Replay {
             database.put(family, key, record._3());
         } else if (record._1().equals(RecordType.DELETE_RECORD())) {
             database.delete(family, key);
-        } else {
+        } else if (record._1().equals(RecordType.MERGE_RECORD())) {
             database.merge(family, key, record._3());
+        } else if (record._1().toString().equals(DELETE_RANGE)) {
+            database.deleteRange(family, key, shape.hasFamilies() ? Family.keyOf(record._3()) : record._3());
+        } else {
+            throw new IllegalStateException("a changelog has a record of the kind " + record._1() + ", which is not known:"
+                    + " its writer was a later version of Spark");
         }
     }
 }

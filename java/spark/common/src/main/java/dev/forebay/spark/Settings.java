@@ -22,10 +22,13 @@ record Settings(
         String layout,
         String orderedLayout,
         String codec,
-        double readCompactionRatio) {
+        double readCompactionRatio,
+        boolean hasListDelimiters) {
     private static final Logger LOG = LoggerFactory.getLogger(Settings.class);
     static final String PREFIX = "spark.sql.streaming.stateStore.forebay.";
 
+    /** How RocksDB's provider writes lists: from 4.2 on Spark notes it with a query. */
+    private static final String LISTS = "spark.sql.streaming.stateStore.rocksdb.mergeOperatorVersion";
     private static final long MEMORY_BYTES_MIN = 16L << 20;
     private static final List<String> NAMES = List.of(
             "codec", "fileGraceMs", "layout", "lockAcquireTimeoutMs", "memory", "orderedLayout", "readCompactionRatio",
@@ -53,7 +56,8 @@ record Settings(
                 text(texts, "layout", "wb-tree"),
                 text(texts, "orderedLayout", "wb-tree:ordered"),
                 codec(texts),
-                ratio(texts, "readCompactionRatio", "0.1"));
+                ratio(texts, "readCompactionRatio", "0.1"),
+                texts.getOrDefault(LISTS.toLowerCase(Locale.ROOT), "1").equals("1"));
     }
 
     private static void tellUnknown(Set<String> texts) {

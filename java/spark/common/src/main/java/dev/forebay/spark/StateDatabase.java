@@ -61,6 +61,32 @@ final class StateDatabase implements AutoCloseable {
         counts.restore(keys, internalKeys, families.values());
     }
 
+    /** Makes the families of another provider's snapshot; {@link #bring} fills them. */
+    void restoreEmpty(Collection<Family.Shape> shapes, int idMax) {
+        shapes.forEach(this::create);
+        this.idMax = (short) idMax;
+    }
+
+    void restoreCounts(long keys, long internalKeys) {
+        counts.restore(keys, internalKeys, families.values());
+    }
+
+    /** Puts what is counted already, or was. */
+    void bring(Family family, byte[] key, byte[] value) {
+        check(family, key, value);
+        batch.put(family.table, key, value);
+        if (batch.bytes() > PENDING_BYTES_MAX) {
+            endBringing();
+        }
+    }
+
+    /** All that was brought is written. */
+    void endBringing() {
+        if (batch.size() > 0) {
+            database.write(batch, Durability.MEMORY);
+        }
+    }
+
     /** Many writes come, and nobody asks for the number of keys meanwhile. */
     void beginReplay() {
         counts.beginReplay();
@@ -84,10 +110,15 @@ final class StateDatabase implements AutoCloseable {
         }
     }
 
-    /** Makes a family. Returns whether there was none of that name. */
+    /** Makes a family. Returns whether there was none of that name, or one of which not all was known. */
     boolean createFamily(String name, boolean internal, Family.Order order, Family.Values values) {
-        if (families.containsKey(name)) {
-            return false;
+        Family known = families.get(name);
+        if (known != null) {
+            boolean isUnknown = known.shape.values() == Family.Values.UNKNOWN;
+            if (isUnknown) {
+                makeAnew(known, new Family.Shape(name, known.shape.id(), known.shape.internal(), order, values));
+            }
+            return isUnknown;
         }
         if (idMax == Short.MAX_VALUE) {
             throw new IllegalStateException("a store has had " + Short.MAX_VALUE + " column families: start another query");
@@ -97,13 +128,33 @@ final class StateDatabase implements AutoCloseable {
         return true;
     }
 
-    private void create(Family.Shape shape) {
+    /** Copies a family into a table as its operator wants it. */
+    private void makeAnew(Family from, Family.Shape shape) {
+        if (shape.values() == Family.Values.LIST && !settings.hasListDelimiters()) {
+            throw new IllegalArgumentException("column family " + shape.name() + " has lists without delimiters, as RocksDB's"
+                    + " provider writes them since Spark 4.2: such a checkpoint cannot be taken over");
+        }
+        flush();
+        pending.remove(from);
+        Family to = create(shape);
+        try (Scan scan = from.table.scan()) {
+            while (scan.advance()) {
+                bring(to, scan.key(), scan.value());
+            }
+        }
+        endBringing();
+        database.dropTable(from.shape.table());
+    }
+
+    private Family create(Family.Shape shape) {
         String layout = shape.order() == Family.Order.HASH ? settings.layout() : settings.orderedLayout();
         TableOptions options = TableOptions.layout(layout).set("codec", settings.codec());
-        if (shape.values() == Family.Values.LIST) {
+        if (shape.values() != Family.Values.ONE) {
             options.set("merge_rule", "append:" + (char) Family.DELIMITER);
         }
-        add(new Family(shape, database.table(shape.table(), options)));
+        Family family = new Family(shape, database.table(shape.table(), options));
+        add(family);
+        return family;
     }
 
     /** Drops a family that {@link #scan} has shown to be empty, or whose keys were removed. */
@@ -243,6 +294,18 @@ final class StateDatabase implements AutoCloseable {
     Scan range(Family family, byte[] from, byte[] to) {
         flush();
         return open(family.table.range(from, to, Direction.FORWARD));
+    }
+
+    /** Deletes keys from one on, up to another one, which is not among them. */
+    void deleteRange(Family family, byte[] from, byte[] to) {
+        Scan scan = range(family, from, to);
+        try {
+            while (scan.advance()) {
+                delete(family, scan.key());
+            }
+        } finally {
+            close(scan);
+        }
     }
 
     private Scan open(Scan scan) {

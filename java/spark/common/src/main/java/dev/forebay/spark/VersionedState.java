@@ -162,7 +162,8 @@ final class VersionedState {
         History.Way way = local.load(ways);
         attempt = local.attempt();
         isConfirmed = true;
-        isSnapshotForced = false;
+        // What another provider has left is brought in once.
+        isSnapshotForced = way.snapshot().filter(snapshot -> snapshot.maker() == Naming.Maker.ROCKSDB).isPresent();
         lastSnapshot = way.begin();
         lineage.reset(way.lineage());
         familyNumbers = database().families().stream()

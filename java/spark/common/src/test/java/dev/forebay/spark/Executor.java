@@ -34,7 +34,7 @@ final class Executor implements AutoCloseable {
         local = Files.createTempDirectory("executor");
         org.apache.hadoop.fs.Path root = new org.apache.hadoop.fs.Path(checkpoints.toUri());
         shape = new Plan.Shape("default", Family.Order.KEY, Family.Values.ONE, options.hasFamilies(), options.hasIds());
-        Settings settings = new Settings(64 << 20, 2, true, 1000, options.graceMilliseconds(), "wb-tree", "wb-tree:ordered", "lz4", 8);
+        Settings settings = new Settings(64 << 20, 2, true, 1000, options.graceMilliseconds(), "wb-tree", "wb-tree:ordered", "lz4", 8, true);
         RemoteFiles remote = around.apply(SparkFiles.of(root, "lz4", new Configuration()));
         plan = new Plan(remote, new Naming(root), local, settings, POOL, shape,
                 new Plan.Retention(options.deltas(), options.kept(), -1, 0), options.clock());

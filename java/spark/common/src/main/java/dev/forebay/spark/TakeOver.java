@@ -1,0 +1,210 @@
+package dev.forebay.spark;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.BufferedInputStream;
+import java.io.IOException;
+import java.io.InputStream;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.apache.hadoop.fs.FileStatus;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.SparkSession;
+
+/**
+ * Takes over the checkpoint of a query whose state is in RocksDB: Spark notes a query's state store with each batch, and
+ * keeps it for good. This changes that note, and nothing else. What RocksDB has left of each store is read by the first
+ * batch that follows, by each executor for its own stores, and committed with that batch.
+ *
+ * <p>The query must have ended. Until a store has a snapshot of ours, {@link #undo} changes the note back: the first
+ * commit has one where RocksDB had one before, and others follow as they do.
+ */
+public final class TakeOver {
+    private static final ObjectMapper JSON = new ObjectMapper();
+    private static final String STATE = "spark.sql.streaming.stateStore.";
+    private static final String PROVIDER = STATE + "providerClass";
+    private static final String ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider";
+    private static final String FOREBAY = ForebayStateStoreProvider.class.getName();
+    private static final String ROW_CHECKSUMS = STATE + "rowChecksum.enabled";
+    private static final String JOIN_FORMAT = "spark.sql.streaming.join.stateFormatVersion";
+    /** What an operator is called, as it stands in what Spark notes of it. */
+    private static final Pattern OPERATOR = Pattern.compile("\"operatorName\":\"([^\"]*)\"");
+
+    private final RemoteFiles files;
+    private final Path root;
+    /** Spark's, as 402 for 4.2. */
+    private final int version;
+
+    private TakeOver(SparkSession spark, String location) {
+        this.root = new Path(location);
+        String[] numbers = spark.version().split("[^0-9]+");
+        this.version = 100 * Integer.parseInt(numbers[0]) + Integer.parseInt(numbers[1]);
+        this.files = SparkFiles.of(root, "lz4", spark.sessionState().newHadoopConf());
+    }
+
+    /**
+     * Takes a checkpoint over.
+     *
+     * @param location the query's checkpoint location
+     * @throws IOException if it cannot be read or written
+     * @throws IllegalArgumentException if it has no batch, or state that cannot be taken over: nothing was changed
+     */
+    public static void checkpoint(SparkSession spark, String location) throws IOException {
+        with(spark, location, ROCKSDB, FOREBAY);
+    }
+
+    /**
+     * Gives a checkpoint back to RocksDB's provider.
+     *
+     * @param location the query's checkpoint location
+     * @throws IOException if it cannot be read or written
+     * @throws IllegalArgumentException if its state has snapshots of ours since: nothing was changed
+     */
+    public static void undo(SparkSession spark, String location) throws IOException {
+        with(spark, location, FOREBAY, ROCKSDB);
+    }
+
+    /** As {@code spark-submit --class dev.forebay.spark.TakeOver JAR [--undo] CHECKPOINT} calls it. */
+    public static void main(String[] arguments) throws IOException {
+        boolean isUndo = arguments.length == 2 && arguments[0].equals("--undo");
+        if (!isUndo && (arguments.length != 1 || arguments[0].startsWith("-"))) {
+            throw new IllegalArgumentException("arguments are [--undo] and a query's checkpoint location");
+        }
+        SparkSession spark = SparkSession.builder().appName("forebay-take-over").getOrCreate();
+        if (isUndo) {
+            undo(spark, arguments[1]);
+        } else {
+            checkpoint(spark, arguments[0]);
+        }
+        spark.stop();
+    }
+
+    private static void with(SparkSession spark, String location, String from, String to) throws IOException {
+        TakeOver one = new TakeOver(spark, location);
+        try {
+            one.change(from, to);
+        } finally {
+            one.files.close();
+        }
+    }
+
+    private void change(String from, String to) throws IOException {
+        Path path = newestBatch();
+        byte[][] lines = lines(path);
+        JsonNode note = JSON.readTree(lines[1]);
+        JsonNode settings = note.path("conf");
+        String provider = settings.path(PROVIDER).asText();
+        if (provider.equals(to)) {
+            return;
+        }
+        if (!provider.equals(from)) {
+            throw wrong("its state is that of '" + provider + "', not of " + from);
+        }
+        if (to.equals(ROCKSDB)) {
+            checkBack();
+        } else {
+            check(settings);
+        }
+        ((ObjectNode) settings).put(PROVIDER, to);
+        lines[1] = JSON.writeValueAsBytes(note);
+        try (RemoteFiles.Output out = files.create(path)) {
+            write(out, lines);
+        }
+    }
+
+    private void check(JsonNode settings) throws IOException {
+        if (settings.path(ROW_CHECKSUMS).asBoolean()) {
+            throw wrong("its rows have checksums (" + ROW_CHECKSUMS + ")");
+        }
+        for (Path file : state()) {
+            if (!file.getParent().toString().contains("/_metadata")) {
+                continue;
+            }
+            Matcher operator = OPERATOR.matcher(new String(bytes(file), StandardCharsets.UTF_8));
+            String name = operator.find() ? operator.group(1) : "";
+            if (version >= 402 && name.startsWith("transformWithState")) {
+                throw wrong("Spark since 4.2 runs " + name + " with RocksDB's provider alone");
+            }
+            if (version >= 403 && name.equals("symmetricHashJoin") && settings.path(JOIN_FORMAT).asInt(2) > 2) {
+                throw wrong("Spark since 4.3 runs joins with " + JOIN_FORMAT + " above 2 with RocksDB's provider alone");
+            }
+        }
+    }
+
+    /** Changelogs are Spark's own, snapshots are ours. */
+    private void checkBack() {
+        for (Path file : state()) {
+            if (Naming.version(file, Naming.SNAPSHOT).isPresent()) {
+                throw wrong("its state has a snapshot of Forebay's, which RocksDB's provider cannot read");
+            }
+        }
+    }
+
+    private static void write(RemoteFiles.Output out, byte[][] lines) throws IOException {
+        try {
+            for (byte[] line : List.of(lines[0], lines[1], new byte[] {'\n'}, lines[2])) {
+                out.write(line);
+            }
+        } catch (IOException | RuntimeException error) {
+            out.cancel();
+            throw error;
+        }
+    }
+
+    /** The note of the newest batch: what a query goes on with. */
+    private Path newestBatch() {
+        Path offsets = new Path(root, "offsets");
+        List<FileStatus> batches = files.exists(offsets) ? files.list(offsets) : List.of();
+        return batches.stream().map(FileStatus::getPath).filter(path -> path.getName().matches("[0-9]{1,18}"))
+                .max(Comparator.comparingLong(path -> Long.parseLong(path.getName())))
+                .orElseThrow(() -> wrong("it has no batch: give the place that the query has as checkpointLocation"));
+    }
+
+    /** The line of the format with its end, the line of settings without, and all that follows. */
+    private byte[][] lines(Path path) throws IOException {
+        byte[] all = bytes(path);
+        int first = end(all, 0);
+        int second = end(all, first);
+        if (first == all.length || second == all.length) {
+            throw wrong("the note " + path + " ends too early");
+        }
+        return new byte[][] {java.util.Arrays.copyOfRange(all, 0, first), java.util.Arrays.copyOfRange(all, first, second - 1),
+            java.util.Arrays.copyOfRange(all, second, all.length)};
+    }
+
+    private byte[] bytes(Path path) throws IOException {
+        try (InputStream in = new BufferedInputStream(files.open(path))) {
+            return in.readAllBytes();
+        }
+    }
+
+    private static int end(byte[] all, int from) {
+        int at = from;
+        while (at < all.length && all[at] != '\n') {
+            at += 1;
+        }
+        return Math.min(all.length, at + 1);
+    }
+
+    /** All files of the state of all stores. */
+    private List<Path> state() {
+        List<Path> found = new ArrayList<>();
+        List<Path> folders = new ArrayList<>(List.of(new Path(root, "state")));
+        while (!folders.isEmpty()) {
+            Path folder = folders.remove(folders.size() - 1);
+            for (FileStatus status : files.exists(folder) ? files.list(folder) : List.<FileStatus>of()) {
+                (status.isDirectory() ? folders : found).add(status.getPath());
+            }
+        }
+        return found;
+    }
+
+    private IllegalArgumentException wrong(String reason) {
+        return new IllegalArgumentException("the checkpoint " + root + " stays as it is: " + reason);
+    }
+}

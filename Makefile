@@ -32,7 +32,7 @@ JVM_NATIVES := target/jvm/natives/dev/forebay/natives/$(JVM_PLATFORM)
 INSTALL_ROOT ?=
 PREFIX ?= /usr/local
 
-.PHONY: help install install-c sanitize-c demo answers test python-test python-figures spark-groups-test server-test server-attack server-kill jvm-test jvm-jar demo-spark spark-suites spark-kill spark-bench spark-groups-bench simulate fuzz planted invariants miri shuttle audit packages torture figures data wheels rivals format lint demo-streams streams-figures streams-jar spark-jar
+.PHONY: help install install-c sanitize-c demo answers test python-test python-figures spark-groups-test server-test server-attack server-kill jvm-test jvm-jar demo-spark spark-suites spark-kill spark-bench spark-groups-bench simulate fuzz planted invariants miri shuttle audit packages torture figures data wheels rivals format lint demo-streams streams-figures streams-jar spark-jar spark-4.3-jar spark-4.3-test
 
 help:
 	@echo 'make demo              load real text, read it back, verify it, and report rates and amplifications'
@@ -56,6 +56,8 @@ help:
 	@echo 'make jvm-test          build the Java package, and test it (JVM=ARGUMENTS for Maven, such as -Dtest=ModelTest)'
 	@echo 'make jvm-jar           build the jar of the Java package, with the native library of this platform'
 	@echo 'make spark-jar         build the jars of the state store for Spark 4.0, 4.1 and 4.2, and that of the engine'
+	@echo 'make spark-4.3-jar     the jar for Spark 4.3, built against its package for Python, which it installs (SPARK_LATEST=4.3.0)'
+	@echo 'make spark-4.3-test    the tests of that one, and a stream by PySpark 4.3'
 	@echo 'make streams-jar       build the jar of the stores for Kafka Streams, and that of the engine'
 	@echo 'make demo-spark        a stream of counts over a folder by PySpark, its state in Forebay (INPUT=FOLDER)'
 	@echo 'make spark-suites      Spark'"'"'s own streaming suites on our state store and on RocksDB'"'"'s (MINOR=4.1; an hour)'
@@ -235,9 +237,10 @@ server-attack server-kill: server-%:
 # Maven finds the native library where it would find those of all platforms. Tests make many small files: in memory, if
 # there is such a place.
 JVM_TMPDIR := $(if $(wildcard /dev/shm/.),-Djvm.tmpdir=/dev/shm)
+JVM_DEBUG = $(CARGO) build --locked --package forebay-jni && mkdir -p $(JVM_NATIVES) \
+	&& cp $$(ls target/debug/libforebay_jni.so target/debug/libforebay_jni.dylib 2>/dev/null) $(JVM_NATIVES)
 jvm-test:
-	$(CARGO) build --locked --package forebay-jni
-	@mkdir -p $(JVM_NATIVES) && cp $$(ls target/debug/libforebay_jni.so target/debug/libforebay_jni.dylib 2>/dev/null) $(JVM_NATIVES)
+	$(JVM_DEBUG)
 	$(MVN) --quiet --batch-mode --file java/pom.xml test $(JVM_TMPDIR) $(JVM)
 
 jvm-jar:
@@ -254,13 +257,13 @@ UPDATES ?= 100000
 BATCHES ?= 40
 MEMORY_MIB ?= 64
 STORES ?= 1
-SPARK_VENV := target/spark-venv
+SPARK_VENV := target/spark-venv-4.1.1
 SPARK_JARS := java/core/target/forebay-0.1.0.jar java/spark/spark-4.1/target/forebay-spark-4.1-0.1.0.jar
 SPARK_INPUT = $(or $(INPUT),docs/guide)
 
-$(SPARK_VENV):
+target/spark-venv-%:
 	$(PYTHON) -m venv $@
-	$@/bin/pip install --quiet --disable-pip-version-check pyspark==4.1.1 || { rm -rf $@; false; }
+	$@/bin/pip install --quiet --disable-pip-version-check pyspark==$* || { rm -rf $@; false; }
 
 streams-jar: jvm-jar
 	$(MVN) --quiet --batch-mode --file java/pom.xml package -DskipTests -pl core,kafka-streams
@@ -271,6 +274,29 @@ SPARK_MODULES := core,spark,spark/spark-4.0,spark/spark-4.1,spark/spark-4.2
 spark-jar: jvm-jar
 	$(MVN) --quiet --batch-mode --file java/pom.xml package -DskipTests -pl $(SPARK_MODULES)
 	@ls java/spark/spark-*/target/forebay-*.jar
+
+# Spark 4.3, of which there is the package for Python. A jar of our own names all of its jars; 4.3.x by another number here.
+SPARK_LATEST ?= 4.3.0
+SPARK_LATEST_VENV := target/spark-venv-$(SPARK_LATEST)
+SPARK_LATEST_CLASSES := target/spark-$(SPARK_LATEST).jar
+SPARK_LATEST_MVN = $(MVN) --quiet --batch-mode --file java/pom.xml package -pl core,spark,spark/spark-4.3 \
+	-Dspark.jars='$(abspath $(SPARK_LATEST_CLASSES))'
+SPARK_LATEST_JARS := java/core/target/forebay-0.1.0.jar java/spark/spark-4.3/target/forebay-spark-4.3-0.1.0.jar
+
+$(SPARK_LATEST_CLASSES): $(SPARK_LATEST_VENV)
+	@{ printf 'Class-Path: '; printf '\n  file://%s' $(abspath $<)/lib/python3*/site-packages/pyspark/jars/*.jar; echo; } \
+	    | jar --create --file $@ --manifest /dev/stdin
+
+# Its tests, and then a stream on it. Those of the engine's jar are run by jvm-test.
+spark-4.3-test: $(SPARK_LATEST_CLASSES)
+	$(JVM_DEBUG)
+	$(SPARK_LATEST_MVN) -Dtest='dev.forebay.spark.*Test' -Dsurefire.failIfNoSpecifiedTests=false $(JVM_TMPDIR) $(JVM)
+	@rm -rf target/spark-demo-4.3
+	$(SPARK_LATEST_VENV)/bin/python java/spark/demo/counts.py $(SPARK_INPUT) target/spark-demo-4.3 --jars $(SPARK_LATEST_JARS)
+
+spark-4.3-jar: jvm-jar $(SPARK_LATEST_CLASSES)
+	$(SPARK_LATEST_MVN) -DskipTests
+	@ls java/spark/spark-4.3/target/forebay-*.jar
 
 demo-spark: $(SPARK_VENV) spark-jar
 	@rm -rf target/spark-demo

@@ -44,7 +44,7 @@ final class ArrowRows {
 
     /** The types of columns, as Spark's writer fills them. */
     static Schema schema(StructType columns) {
-        return ArrowUtils.toArrowSchema(columns, "UTC", true, false);
+        return Encoders.ofColumns(columns);
     }
 
     /** Those of a stream, which is closed then. */

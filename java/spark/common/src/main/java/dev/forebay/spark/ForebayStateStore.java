@@ -65,6 +65,17 @@ public final class ForebayStateStore extends ReadBase implements StateStore {
         }
     }
 
+    /** Since Spark 4.3 a reader asks for a family so: where the version has none, it is empty, and gone with the reader. */
+    public void registerColFamily(
+            String name,
+            StructType keySchema,
+            StructType valueSchema,
+            KeyStateEncoderSpec spec,
+            boolean useMultipleValuesPerKey,
+            boolean isInternal) {
+        createColFamilyIfAbsent(name, keySchema, valueSchema, spec, useMultipleValuesPerKey, isInternal);
+    }
+
     public synchronized boolean removeColFamilyIfExists(String name) {
         updating("update");
         provider.checkFamilyName("remove_col_family", name, false);

@@ -7,7 +7,6 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.execution.streaming.state.StateStoreCustomMetric;
-import org.apache.spark.sql.execution.streaming.state.StateStoreCustomSizeMetric;
 import org.apache.spark.sql.execution.streaming.state.StateStoreCustomSumMetric;
 import org.apache.spark.sql.execution.streaming.state.StateStoreCustomTimingMetric;
 import scala.jdk.javaapi.CollectionConverters;
@@ -20,6 +19,8 @@ final class Metrics {
     private enum Kind {
         SUM,
         BYTES,
+        /** What is there after a commit, and no part of what a sum of commits is. */
+        GAUGE,
         MILLISECONDS
     }
 
@@ -42,11 +43,11 @@ final class Metrics {
         REPLAYED_FILES(Kind.BYTES, "NumReplayChangelogFiles", "load - number of changelogs replayed"),
         SNAPSHOTS_PASSED_OVER(Kind.SUM, "NumSnapshotsAutoRepaired",
                 "load - number of snapshots passed over, as they were damaged or not whole"),
-        FILE_BYTES(Kind.BYTES, "SstFileSize", "bytes of the local database's files"),
+        FILE_BYTES(Kind.GAUGE, "SstFileSize", "bytes of the local database's files"),
         STALL_MILLISECONDS(Kind.MILLISECONDS, "WriterStallLatencyMs", "write - writer wait time for merges"),
-        INTERNAL_KEYS(Kind.BYTES, "NumInternalColFamiliesKeys", "number of keys of internal column families"),
-        FAMILIES(Kind.BYTES, "NumExternalColumnFamilies", "number of external column families"),
-        INTERNAL_FAMILIES(Kind.BYTES, "NumInternalColumnFamilies", "number of internal column families");
+        INTERNAL_KEYS(Kind.GAUGE, "NumInternalColFamiliesKeys", "number of keys of internal column families"),
+        FAMILIES(Kind.GAUGE, "NumExternalColumnFamilies", "number of external column families"),
+        INTERNAL_FAMILIES(Kind.GAUGE, "NumInternalColumnFamilies", "number of internal column families");
 
         private final StateStoreCustomMetric ours;
         private final StateStoreCustomMetric theirs;
@@ -59,7 +60,8 @@ final class Metrics {
         private static StateStoreCustomMetric metric(Kind kind, String name, String text) {
             return switch (kind) {
                 case SUM -> new StateStoreCustomSumMetric(name, text);
-                case BYTES -> new StateStoreCustomSizeMetric(name, text);
+                case BYTES -> new SizeMetric(name, text, false);
+                case GAUGE -> new SizeMetric(name, text, true);
                 case MILLISECONDS -> new StateStoreCustomTimingMetric(name, text);
             };
         }

@@ -233,9 +233,17 @@ abstract class ProviderBase {
 
     /** Uploads what waits and deletes what is old: behind tasks' backs. */
     public void doMaintenance() {
+        maintain(state::maintain);
+    }
+
+    interface Maintenance {
+        void run() throws java.io.IOException;
+    }
+
+    final void maintain(Maintenance maintenance) {
         stamps.verifyForMaintenance();
         try {
-            state.maintain();
+            maintenance.run();
         } catch (Exception error) {
             LOG.warn("Maintenance of the state store {} failed, and is tried again", id, error);
         }

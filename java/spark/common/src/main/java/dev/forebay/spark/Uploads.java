@@ -67,8 +67,8 @@ final class Uploads {
         }
     }
 
-    /** Uploads the snapshot that waits, and deletes versions that are too old. */
-    synchronized void maintain(long versionMax) throws IOException {
+    /** Uploads the snapshot that waits. */
+    synchronized void uploadNewest() throws IOException {
         LocalSnapshot newest = waiting.poll();
         if (newest != null) {
             boolean isDone = false;
@@ -83,6 +83,10 @@ final class Uploads {
                 }
             }
         }
+    }
+
+    /** Deletes versions that are too old. */
+    synchronized void clean(long versionMax) throws IOException {
         cleaner.clean(versionMax, retention.versions(), retention.deletedMax(), retention.deletedMin());
     }
 

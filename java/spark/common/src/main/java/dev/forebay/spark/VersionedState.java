@@ -294,7 +294,18 @@ final class VersionedState {
 
     /** Uploads the newest snapshot that waits, and deletes versions that are too old. */
     void maintain() throws IOException {
-        uploads.maintain(versionMax);
+        upload();
+        clean();
+    }
+
+    /** Uploads the newest snapshot that waits. */
+    void upload() throws IOException {
+        uploads.uploadNewest();
+    }
+
+    /** Deletes versions that are too old. */
+    void clean() throws IOException {
+        uploads.clean(versionMax);
     }
 
     /** The numbers of the last commit, and of the loads before it. */

@@ -1,12 +1,14 @@
 package dev.forebay.spark;
 
+import org.apache.arrow.vector.types.pojo.Schema;
 import org.apache.spark.sql.execution.streaming.state.RocksDBDataEncoder;
 import org.apache.spark.sql.execution.streaming.state.RocksDBKeyStateEncoder;
 import org.apache.spark.sql.execution.streaming.state.RocksDBStateEncoder;
 import org.apache.spark.sql.execution.streaming.state.RocksDBValueStateEncoder;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.ArrowUtils;
 
-/** Encoders, of which Spark 4.2 asks more. */
+/** Rows as bytes, which Spark calls otherwise since 4.2. */
 final class Encoders {
     private Encoders() {}
 
@@ -21,5 +23,10 @@ final class Encoders {
 
     static boolean mayDeleteRanges(RocksDBKeyStateEncoder keys) {
         return keys.supportsDeleteRange();
+    }
+
+    /** The types of columns that are plain. */
+    static Schema ofColumns(StructType columns) {
+        return ArrowUtils.toArrowSchema(columns, "UTC", false);
     }
 }

@@ -251,6 +251,12 @@ pub const BUGS: &[Bug] = &[
         "the manifest does not say how late it is",
     ),
     bug(
+        "unknown-outcome-passed-over",
+        Seeds,
+        "a failed sync stops all writing",
+        "writing goes on where nobody knows whether an edit, or the key file, is on the disk",
+    ),
+    bug(
         "values-not-synced",
         Seeds,
         "what is flushed stays",

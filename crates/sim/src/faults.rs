@@ -11,7 +11,8 @@ use crate::run::{Run, STEPS_TO_IDLE};
 
 const OPERATIONS: [&str; 11] =
     ["write", "write", "sync", "create", "rename", "remove", "reserve", "sync_dir", "open", "read", "any"];
-const FILES: [&str; 7] = ["*.list", "*.tree", "*.log", "*.manifest", "CURRENT*", "*", "*"];
+const FILES: [&str; 9] =
+    ["*.list", "*.tree", "*.log", "*.manifest", "*.values", "CURRENT*", "FOREBAY*", "*", "*"];
 
 /// A rule such as `write *.list #7 no-space`.
 pub(crate) fn draw(rng: &mut Rng) -> String {

@@ -19,6 +19,7 @@
 //! | opening after any crash needs no flag | `Run::start`: power and process, also while opening, one after the other |
 //! | what was acknowledged is there, what was deleted is not | `Harness::check_all` after each opening; every read |
 //! | damage is reported, a fault is no damage | `Run::is_over`; damage itself is in `crates/forebay/tests/it/damage.rs` |
+//! | a failed sync stops all writing | `Harness::assert_stopped`, and of names `Run::assert_stopped_by_names` |
 //! | a full disk is an error, and heals | `faults`, `Run::recover_from_faults` |
 //! | `memory_limit` | not here: the campaign that holds it against the system's own count |
 //! | writers are slowed, not stopped | the stepper panics where nothing would wake a writer |

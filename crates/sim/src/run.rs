@@ -155,6 +155,7 @@ impl Run {
             let is_hindered = tries % 2 == 0 && self.take_ground_away(dice);
             match self.open() {
                 Ok(()) if !is_hindered || self.writes_on() => {
+                    self.assert_stopped_by_names();
                     (self.loss, self.may_forget) = (Durability::Os, false);
                     return self.fs.heal();
                 }
@@ -228,6 +229,7 @@ impl Run {
             watch(number);
             self.operations.push(number);
             let outcome = self.apply(database, &op);
+            self.assert_stopped_by_names();
             // One clock, and one thread's steps, for all.
             for other in &mut self.databases {
                 other.look_at_the_clock();

@@ -1,5 +1,7 @@
 //! The feed of changes, held against what was accepted.
 
+use std::ops::Bound;
+
 use forebay::{Error, Operation, Result};
 
 use crate::config::ASIDE;
@@ -69,7 +71,11 @@ impl Harness {
             Operation::Merge { key, operand, expiry_milliseconds } => {
                 (table, Write::Merge(self.as_stored(table, operand, *expiry_milliseconds)), key.clone())
             }
-            // How bounds are told is another story; without keys between them they are not told. There are no others.
+            Operation::DeleteRange { low, high } => {
+                let high = high.clone().map_or(Bound::Unbounded, Bound::Excluded);
+                (table, Write::DeleteRange(Bound::Included(low.clone()), high), Vec::new())
+            }
+            // There are no others.
             _ => return None,
         })
     }
@@ -83,12 +89,43 @@ impl Harness {
     }
 
     fn wanted(&self, model: &Model, known: &Accepted) -> Vec<(usize, Write, Vec<u8>)> {
-        let is_told = |change: &&Change| {
-            change.table <= ASIDE
-                && !self.config.merging[change.table].has_states()
-                && !change.write.is_of_range()
-        };
+        let is_told =
+            |change: &&Change| change.table <= ASIDE && !self.config.merging[change.table].has_states();
         let told = model.told(known).into_iter().filter(|change| is_told(&change));
-        told.map(|change| (change.table, change.write, change.key)).collect()
+        told.filter_map(|Change { table, key, write }| match write.is_of_range() {
+            true => Some((table, half_open(&write)?, Vec::new())),
+            false => Some((table, write, key)),
+        })
+        .collect()
     }
+}
+
+/// A deletion of a range as it is told, by its first key and the one that it ends before. One without a key between them
+/// is not told.
+fn half_open(write: &Write) -> Option<Write> {
+    let after = |key: &[u8]| [key, &[0]].concat();
+    let (low, high) = match write {
+        Write::DeleteRange(low, high) => {
+            let low = match low {
+                Bound::Included(key) => key.clone(),
+                Bound::Excluded(key) => after(key),
+                Bound::Unbounded => Vec::new(),
+            };
+            let high = match high {
+                Bound::Included(key) => Some(after(key)),
+                Bound::Excluded(key) => Some(key.clone()),
+                Bound::Unbounded => None,
+            };
+            (low, high)
+        }
+        Write::DeletePrefix(prefix) => {
+            let last = prefix.iter().rposition(|&byte| byte < 0xff);
+            let high = last.map(|last| [&prefix[..last], &[prefix[last] + 1]].concat());
+            (prefix.clone(), high)
+        }
+        _ => return None,
+    };
+    let is_empty = high.as_ref().is_some_and(|high| *high <= low);
+    (!is_empty)
+        .then(|| Write::DeleteRange(Bound::Included(low), high.map_or(Bound::Unbounded, Bound::Excluded)))
 }

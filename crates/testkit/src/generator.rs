@@ -249,6 +249,7 @@ impl Generator {
             Kind::Stale => Op::Stale(self.stale(table)),
             Kind::Renew => Op::Renew,
             Kind::Alter => Op::Alter(table, self.altered()),
+            Kind::Keys => Op::Keys(self.wide.chance(50)),
             Kind::Fork => Op::Fork,
             Kind::ReadBeside => Op::ReadBeside(match self.wide.below(10) {
                 0 => ReadBeside::Close,

@@ -349,11 +349,6 @@ impl Harness {
         Ok(())
     }
 
-    fn reopen(&mut self) -> Result<()> {
-        self.close()?;
-        self.open_again()
-    }
-
     pub(crate) fn open_again(&mut self) -> Result<()> {
         let last = self.model.last_sequence();
         self.model.acknowledge(last, Durability::Disk);

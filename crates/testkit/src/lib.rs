@@ -6,6 +6,7 @@
 //!
 //! **Invariant:** everything follows from the seed.
 
+mod altered;
 mod beside;
 mod check;
 mod clock;

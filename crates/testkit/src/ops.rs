@@ -1,6 +1,7 @@
 //! What is done to a database: operations, their kinds, and how often each is usual.
 
 use std::ops::{Bound, Range};
+use std::time::Duration;
 
 use forebay::{Codec, Durability, Layout, PrefixFilter, Rewrite};
 
@@ -65,6 +66,8 @@ pub enum Op {
     Alter(usize, Altered),
     /// Background work goes through this many bytes a second from now on.
     Rate(u64),
+    /// Encrypts the data keys anew, or (`true`) draws one, where the database is encrypted.
+    Keys(bool),
     /// Copies the database, opens the copy, compares.
     Checkpoint,
     /// Closes and opens.
@@ -189,10 +192,15 @@ pub enum Beside {
 pub struct Altered {
     pub node_bytes: u64,
     pub fan_out: usize,
+    pub fast_per_slow: u32,
     pub lists_max: usize,
+    pub repeats_max: f64,
     pub filter_bits_per_key: u32,
     pub prefix_filter: Option<PrefixFilter>,
     pub codec: Codec,
+    pub values_apart: u32,
+    pub reclaim_interval: Duration,
+    pub max_space_amplification: f64,
 }
 
 /// What is tried with handles of a database that was closed.
@@ -226,6 +234,7 @@ pub enum Kind {
     Compact,
     SetLayout,
     Alter,
+    Keys,
     Checkpoint,
     Reopen,
     Verify,
@@ -279,7 +288,7 @@ pub(crate) const USUAL: [(Kind, u32); 20] = [
 ];
 
 /// Those of a [wide](crate::Generator::wide) draw besides.
-pub(crate) const WIDE: [(Kind, u32); 13] = [
+pub(crate) const WIDE: [(Kind, u32); 14] = [
     (Kind::WaitUntilIdle, 2),
     (Kind::Clock, 6),
     (Kind::Savepoint, 6),
@@ -291,6 +300,7 @@ pub(crate) const WIDE: [(Kind, u32); 13] = [
     (Kind::Stale, 6),
     (Kind::Renew, 2),
     (Kind::Alter, 10),
+    (Kind::Keys, 4),
     (Kind::Fork, 2),
     (Kind::ReadBeside, 10),
 ];

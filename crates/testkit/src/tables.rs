@@ -9,7 +9,7 @@ use forebay::{Aggregator, Batch, Cursor, Database, Layout, OrderedTable, Result,
 use crate::check::borrowed;
 use crate::config::ASIDE;
 use crate::pieces::put_columns;
-use crate::{Altered, Change, Config, Multiset, Suffix, Tripping, Write, groups};
+use crate::{Change, Config, Multiset, Suffix, Tripping, Write, groups};
 
 pub(crate) use opening::keeps_order;
 pub use opening::name_of;
@@ -204,17 +204,6 @@ impl Tables {
             .get(ASIDE)
             .and_then(|_| self.ordered(ASIDE))
             .map_or(Ok(()), |table| table.set_layout(layout))
-    }
-
-    /// Gives a table other options.
-    pub fn alter(&self, db: &Database, table: usize, altered: &Altered) -> Result<()> {
-        let Altered { node_bytes, fan_out, lists_max, filter_bits_per_key, prefix_filter, codec } = *altered;
-        let mut asked =
-            db.table(&name_of(table)).node_bytes(node_bytes).fan_out(fan_out).lists_max(lists_max);
-        if self.ordered(table).is_some() {
-            asked = asked.prefix_filter(prefix_filter.filter(|_| filter_bits_per_key > 0));
-        }
-        asked.filter_bits_per_key(filter_bits_per_key).codec(codec).alter()
     }
 
     /// The tables as a snapshot has them, which may have been dropped since: their rules come along.

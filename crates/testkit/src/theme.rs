@@ -186,6 +186,7 @@ const RESTARTING: &[(Kind, u32)] = &[
     (Kind::Reopen, 6),
     (Kind::ReopenKeeping, 16),
     (Kind::Stale, 16),
+    (Kind::Keys, 4),
     (Kind::Sync, 4),
     (Kind::Flush, 8),
     (Kind::Compact, 8),

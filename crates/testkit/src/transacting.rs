@@ -204,7 +204,14 @@ impl Harness {
         }
         match outcome {
             Err(Error::NoSpace(_)) => Ok(None),
-            outcome => outcome.map(Some),
+            outcome => {
+                let told = outcome?;
+                // What is written without more outlives the process, where there is a log.
+                if is_meant && self.config.log {
+                    self.model.acknowledge(numbered, Durability::Os);
+                }
+                Ok(Some(told))
+            }
         }
     }
 }

@@ -32,10 +32,10 @@ impl Harness {
             }
             Op::SetLayout(layout) => unless_refused(self.tables().set_layout(*layout)),
             Op::SetLayoutAside(layout) => unless_refused(self.tables().set_layout_aside(*layout)),
-            Op::Alter(table, altered) => match self.tables().alter(self.db(), *table, altered) {
-                // Of a table that has trees.
-                Err(Error::Invalid(_)) => Ok(()),
-                outcome => outcome,
+            Op::Alter(table, altered) => self.alter(*table, altered),
+            Op::Keys(renews) if self.config.is_encrypted => match renews {
+                true => self.db().renew_data_key(),
+                false => self.db().wrap_data_keys(),
             },
             Op::Savepoint(name) => self.keep(name),
             Op::ReadSavepoint(name, table, query) => self.read_savepoint(name, *table, query),
@@ -257,6 +257,11 @@ impl Harness {
         let Some(Open { db, .. }) = &self.open else { return };
         assert!(db.savepoint("late").is_err(), "a savepoint after writing had stopped");
         assert!(db.drop_table(&name_of(0)).is_err(), "a table dropped after writing had stopped");
+    }
+
+    /// Whether it is open, and nothing has stopped its writing.
+    pub fn writes_on(&self) -> bool {
+        self.open.as_ref().is_some_and(|open| !matches!(open.db.sync(), Err(Error::Poisoned(_))))
     }
 
     /// Handles of a database that was closed change nothing, and say so.

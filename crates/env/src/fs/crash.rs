@@ -45,6 +45,8 @@ struct State {
     failing: Option<String>,
     /// How the name ends with which the next sync of its directory fails.
     failing_name: Option<String>,
+    /// The directory whose sync has failed so last.
+    failed_dir: Option<PathBuf>,
     /// How the name of the file ends that is forgotten, and in how many reads.
     evicted: Option<(String, u64)>,
 }
@@ -69,6 +71,7 @@ impl CrashFs {
             off: false,
             failing: None,
             failing_name: None,
+            failed_dir: None,
             evicted: None,
         };
         Arc::new(Self { machine: Arc::new(Machine { live, state: Mutex::new(state) }) })
@@ -90,6 +93,11 @@ impl CrashFs {
     /// it since the sync before reaches the disk.
     pub fn fail_next_sync_of_name(&self, kind: &str) {
         self.machine.state.lock().failing_name = Some(kind.to_owned());
+    }
+
+    /// The directory whose sync has failed because of that, if one has since this was asked last.
+    pub fn take_failed_dir(&self) -> Option<PathBuf> {
+        self.machine.state.lock().failed_dir.take()
     }
 
     /// Before the n-th read from now on of a file whose name ends so, counted from 1, memory forgets it: from then on
@@ -189,7 +197,10 @@ impl Machine {
         let state = &mut *self.state.lock();
         let Some(kind) = &state.failing_name else { return false };
         let fails = state.disk.changes_name(dir, kind);
-        fails && state.failing_name.take().is_some()
+        if fails {
+            (state.failing_name, state.failed_dir) = (None, Some(dir.to_path_buf()));
+        }
+        fails
     }
 
     /// What a file has if it is forgotten now, before it is read.

@@ -126,8 +126,10 @@ impl Disk {
     /// Whether a name that ends so has changed in a directory since it was synced.
     pub(super) fn changes_name(&self, dir: &Path, kind: &str) -> bool {
         let names = self.pending.iter().filter_map(|(_, change)| match change {
-            NameChange::Link { path, .. } | NameChange::Rename { to: path, .. } => Some(path),
-            _ => None,
+            NameChange::Link { path, .. }
+            | NameChange::Unlink { path, .. }
+            | NameChange::Rename { to: path, .. } => Some(path),
+            NameChange::Make { .. } | NameChange::Drop { .. } => None,
         });
         names.into_iter().any(|path| path.parent() == Some(dir) && path.to_string_lossy().ends_with(kind))
     }

@@ -27,7 +27,7 @@ impl Database {
     pub fn wrap_data_keys(&self) -> Result<()> {
         let encryption = self.encryption_to_change()?;
         let context = &self.engine().context;
-        encryption.wrap(&*context.env.fs, &context.dir)
+        encryption.wrap(&*context.env.fs, &context.dir).map_err(|error| context.judge(error))
     }
 
     /// Draws a new data key. All that is written from here on is encrypted by it; what was written before stays as it
@@ -36,7 +36,7 @@ impl Database {
     pub fn renew_data_key(&self) -> Result<()> {
         let encryption = self.encryption_to_change()?;
         let context = &self.engine().context;
-        encryption.renew(&*context.env.fs, &context.dir)
+        encryption.renew(&*context.env.fs, &context.dir).map_err(|error| context.judge(error))
     }
 
     /// How much is encrypted by which data keys. It reads the beginning of each list and tree.

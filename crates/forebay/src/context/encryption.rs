@@ -208,10 +208,14 @@ mod with {
             let Ok(wrapped) = self.keys.wrap_again(&older.wrapped, &*self.provider, &self.superblock) else {
                 return Ok(());
             };
-            match (KeyFile { wrapped }).write(fs, dir).map_err(AppendError::into_cause) {
+            match (KeyFile { wrapped }).write(fs, dir) {
                 // There is no room, or the file would be too long.
-                Err(error) if error.is_no_space() || matches!(error, Error::Invalid(_)) => Ok(()),
-                written => written,
+                Err(AppendError::Refused(error))
+                    if error.is_no_space() || matches!(error, Error::Invalid(_)) =>
+                {
+                    Ok(())
+                }
+                written => written.map_err(AppendError::into_cause),
             }
         }
 
@@ -221,15 +225,15 @@ mod with {
         }
 
         /// Encrypts the data keys by the provider's current key.
-        pub(crate) fn wrap(&self, fs: &dyn FileSystem, dir: &Path) -> Result<()> {
+        pub(crate) fn wrap(&self, fs: &dyn FileSystem, dir: &Path) -> Result<(), AppendError> {
             let _alone = self.replacing.lock();
             self.write(fs, dir)
         }
 
         /// The same, and what is written from here on is encrypted by a new data key.
-        pub(crate) fn renew(&self, fs: &dyn FileSystem, dir: &Path) -> Result<()> {
+        pub(crate) fn renew(&self, fs: &dyn FileSystem, dir: &Path) -> Result<(), AppendError> {
             let _alone = self.replacing.lock();
-            let drawn = self.keys.draw()?;
+            let drawn = self.keys.draw().map_err(AppendError::Refused)?;
             debug_assert!(drawn > self.keys.newest(), "nothing is encrypted by it before it is in the file");
             self.write(fs, dir).inspect_err(|_| self.keys.forget(drawn))?;
             self.keys.begin(drawn);
@@ -249,9 +253,9 @@ mod with {
             })
         }
 
-        fn write(&self, fs: &dyn FileSystem, dir: &Path) -> Result<()> {
-            let file = KeyFile { wrapped: self.keys.wrap(&*self.provider, &self.superblock)? };
-            file.write(fs, dir).map_err(AppendError::into_cause)
+        fn write(&self, fs: &dyn FileSystem, dir: &Path) -> Result<(), AppendError> {
+            let wrapped = self.keys.wrap(&*self.provider, &self.superblock).map_err(AppendError::Refused)?;
+            KeyFile { wrapped }.write(fs, dir)
         }
     }
 }

@@ -54,6 +54,8 @@ impl History {
     pub(crate) fn savepoint(&self, name: &str) -> Result<u64> {
         self.context.log()?;
         self.versions.lock().is_free(name)?;
+        // What comes in beside the log would be in it, and what was written before that, since the flush, would not.
+        let _one_at_a_time = self.versions.bringing_in.lock();
         // Until it is taken, no table takes records into memory that no file has.
         let _draining = self.background.flush_to_files()?;
         yield_point("savepoint is flushed");

@@ -46,8 +46,8 @@ pub(super) fn take_up_feed(
         return Ok(None);
     }
     match append(reader, manifest, &feed, replay.next_table) {
-        Err(error) if error.is_no_space() => return Ok(Some(feed)),
-        said => said?,
+        Err(AppendError::Refused(error)) if error.is_no_space() => return Ok(Some(feed)),
+        said => said.map_err(AppendError::into_cause)?,
     }
     replay.feed = feed;
     Ok(None)
@@ -73,8 +73,13 @@ fn is_whole(replay: &Replay) -> bool {
     replay.log.flushed.1 == 0 && replay.tables.values().all(|table| table.version.files().is_empty())
 }
 
-fn append(reader: &Reader<'_>, manifest: &mut Manifest, feed: &Feed, next_table: u32) -> Result<()> {
+fn append(
+    reader: &Reader<'_>,
+    manifest: &mut Manifest,
+    feed: &Feed,
+    next_table: u32,
+) -> Result<(), AppendError> {
     let edit = Edit::Feed(feed.clone(), next_table);
     let told = manifest.announce(reader.files.fs, reader.files.dir, &edit);
-    told.and_then(|()| manifest.append(&edit)).map_err(AppendError::into_cause)
+    told.and_then(|()| manifest.append(&edit))
 }

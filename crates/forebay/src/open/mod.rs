@@ -241,9 +241,9 @@ fn make_manifest_durable(
 /// Notes that the database is open from here on: what is done from then is acted upon. `false` where the disk has no
 /// room for that and it says so already.
 fn note_open(fs: &dyn FileSystem, dir: &Path, manifest: &mut Manifest, says_so: bool) -> Result<bool> {
-    match manifest.tell(fs, dir).map_err(AppendError::into_cause) {
-        Err(error) if says_so && error.is_no_space() => return Ok(false),
-        noted => noted?,
+    match manifest.tell(fs, dir) {
+        Err(AppendError::Refused(error)) if says_so && error.is_no_space() => return Ok(false),
+        noted => noted.map_err(AppendError::into_cause)?,
     }
     if says_so {
         // Damage to the last edit must not pass for a tear from here on. Not before: a `CURRENT` of a database that was

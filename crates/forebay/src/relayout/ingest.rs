@@ -69,7 +69,7 @@ impl Relayout {
     /// somebody who has not seen it: then there would be no order in which they and this have come.
     fn bring_in(&self, name: &str, finished: Finished) -> Result<bool> {
         let id = finished.table;
-        let _one_at_a_time = self.bringing_in.lock();
+        let _one_at_a_time = self.versions.bringing_in.lock();
         if self.versions.is_reordering(id) {
             finished.discard();
             return Err(Error::invalid(format!(
@@ -139,6 +139,7 @@ impl Relayout {
     /// Lets what was written be seen, all of it or on error nothing.
     pub(crate) fn publish(&self, written: Finished) -> Result<()> {
         yield_point("states are written");
+        let _one_at_a_time = self.versions.bringing_in.lock();
         if !self.versions.commit(Commit::Ingested(written))? {
             return Err(Error::bug("a table that got another layout meanwhile"));
         }

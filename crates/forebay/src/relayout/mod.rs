@@ -8,7 +8,6 @@ mod set_layout;
 use std::sync::Arc;
 
 use forebay_base::Result;
-use forebay_env::sync::{Mutex, Rank};
 use forebay_store::manifest::Edit;
 
 use crate::background::Background;
@@ -26,8 +25,6 @@ pub(crate) struct Relayout {
     memory: Arc<MemoryShares>,
     writer: Arc<Writer>,
     background: Arc<Background>,
-    /// Ingested entries are brought in, or a rewrite into another order begins, one at a time.
-    bringing_in: Mutex<()>,
 }
 
 impl Relayout {
@@ -45,7 +42,6 @@ impl Relayout {
             memory: Arc::clone(memory),
             writer: Arc::clone(writer),
             background: Arc::clone(background),
-            bringing_in: Mutex::ranked(Rank::Unordered, ()),
         }
     }
 

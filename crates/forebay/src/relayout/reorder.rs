@@ -69,7 +69,7 @@ impl Relayout {
         let log = self.context.log()?;
         yield_point("rewrite is to begin");
         // Nobody is about to bring in what was ingested, and makes writers of the table go on.
-        let _one_at_a_time = self.bringing_in.lock();
+        let _one_at_a_time = self.versions.bringing_in.lock();
         if !self.versions.begin_following(table.id) {
             return Err(Error::invalid(format!(
                 "table `{}` is already being sorted into another order",

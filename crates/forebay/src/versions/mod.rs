@@ -5,6 +5,7 @@
 //! under write locks held for an assignment. The order of locks is that of [`Rank`](forebay_env::sync::Rank).
 
 mod aside;
+mod damage;
 mod feed;
 mod followers;
 mod pins;
@@ -30,6 +31,7 @@ use forebay_store::list::{Kept, ListStore};
 use crate::context::Context;
 
 use aside::Aside;
+pub(crate) use damage::{ends, told_keys};
 pub(crate) use followers::{Following, is_being_sorted};
 pub use pins::SnapshotStats;
 pub(crate) use pins::{Pin, Pins};
@@ -60,6 +62,8 @@ pub(crate) struct Versions {
     aside: Mutex<BTreeMap<u32, Aside>>,
     /// Tables that are being given another order.
     followers: Mutex<BTreeMap<u32, Following>>,
+    /// Ingested entries are brought in, a rewrite into another order begins, or a savepoint is taken, one at a time.
+    pub(crate) bringing_in: Mutex<()>,
     /// Savepoints that are to be taken as soon as a buffer is flushed, and what came of them.
     wanted: Mutex<BTreeMap<String, Option<Result<u64>>>>,
     /// A retired log segment that can be renamed rather than a new one allocated.
@@ -95,6 +99,7 @@ impl Versions {
             pins: Mutex::ranked(Rank::Leaf, Pins::default()),
             aside: Mutex::ranked(Rank::Leaf, BTreeMap::new()),
             followers: Mutex::ranked(Rank::Leaf, BTreeMap::new()),
+            bringing_in: Mutex::ranked(Rank::Unordered, ()),
             wanted: Mutex::ranked(Rank::Leaf, BTreeMap::new()),
             spare_segment: Mutex::ranked(Rank::Leaf, None),
             debt_bytes: AtomicU64::new(0),

@@ -208,6 +208,42 @@ fn a_backup_that_a_crash_ends_takes_none_along() {
     }
 }
 
+/// The sync of the directory failed as old ones were removed, and the next try heard that all is well: after a power loss
+/// they were there again, without their files.
+#[test]
+fn what_a_failed_sync_brings_back_is_whole() {
+    for (seed, goes_on) in (0..8).flat_map(|seed| [(seed, false), (seed, true)]) {
+        let fs = CrashFs::new(seed);
+        let env = Env::simulated(fs.clone(), seed);
+        let backups = Backups::open_in(&env, "/backups").unwrap();
+        let db = Database::open("/db", options(&env)).unwrap();
+        let (tables, mut models, mut model) = (open_tables(&db), Vec::new(), Model::new());
+        let mut rng = Rng::new(seed);
+        for _ in 0..3 {
+            change(&mut rng, &tables, &mut model, 200);
+            tables.iter().for_each(|table| table.compact().unwrap());
+            backups.take(&db).unwrap();
+            models.push(model.clone());
+        }
+        drop(tables);
+        db.close().unwrap();
+        fs.fail_next_sync_of_name("");
+        backups.keep(1).unwrap_err();
+        if goes_on {
+            backups.keep(1).unwrap();
+        }
+        let env = Env::simulated(fs.power_cycle(), seed);
+        let backups = Backups::open_in(&env, "/backups").unwrap();
+        let there = backups.list().unwrap();
+        assert!(there.last().is_some_and(|newest| newest.number == 3) && (!goes_on || there.len() == 1));
+        for backup in there {
+            let dir = format!("/restored-{}", backup.number);
+            backups.restore(backup.number, &dir).unwrap();
+            assert_is(&env, &dir, &models[backup.number as usize - 1]);
+        }
+    }
+}
+
 #[test]
 fn a_full_disk_ends_a_backup_and_leaves_those_that_are_there() {
     let fs = FaultyFs::new(MemoryFs::new());

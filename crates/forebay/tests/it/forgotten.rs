@@ -89,6 +89,24 @@ fn a_name_whose_sync_has_failed_is_made_again() {
     }
 }
 
+/// The sync of the name found no room, and that passed for a `CURRENT` that was not replaced: names that were lost by it
+/// were taken for durable.
+#[test]
+fn a_name_whose_sync_finds_no_room_is_not_passed_over() {
+    let disk = CrashFs::new(7);
+    let (env, db, table) = start(disk.clone()).unwrap();
+    put(&db, &table, b"before", Durability::Disk).unwrap();
+    let left = disk.process_cycle();
+    env.jobs.abandon();
+    drop((db, table));
+    let full = FaultyFs::new(left);
+    full.rule("sync_dir db #1 no-space").unwrap();
+    assert!(start(full.clone()).is_err_and(|error| error.is_no_space()));
+    assert_eq!(full.fired(), 1);
+    let (_env, _db, table) = start(full).unwrap();
+    assert_eq!(table.iter().unwrap().count(), 1);
+}
+
 /// A database of as many segments as it was opened and closed, each with one record, and more than are left as they
 /// are.
 fn with_many_segments() -> Arc<MemoryFs> {

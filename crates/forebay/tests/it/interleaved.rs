@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use forebay::{Database, Layout, Options, Table};
 use forebay_env::Env;
+use forebay_env::sync::Mutex;
 use forebay_testkit::Suffix;
 
 const KEYS: u64 = 50;
@@ -190,4 +191,62 @@ fn what_is_deleted_while_a_range_goes_to_disk_does_not_come_back() {
         assert_eq!(hot.get(key).unwrap(), None, "seed {seed}");
         db.close().unwrap();
     }
+}
+
+fn number_of(value: Option<Vec<u8>>) -> u64 {
+    value.map_or(0, |value| u64::from_be_bytes(value.try_into().unwrap()))
+}
+
+/// It had an ingest that had come in since its flush, and not what was written to another table before that: a state that
+/// no reader could have seen.
+#[test]
+fn a_savepoint_that_has_an_ingest_has_what_was_written_before_it() {
+    let mut pauses = 0;
+    for seed in 0..60 {
+        let env = Env::memory(seed);
+        env.jobs.interleave(seed);
+        let db = open(&env);
+        let written = db.table("written").open().unwrap();
+        let ingested = db.table("ingested").layout(Layout::leveling(4)).open_ordered().unwrap();
+        let stop = Arc::new(AtomicBool::new(false));
+        // How many ingests there were at most just after the n-th write.
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let writer = env.jobs.fork("writer", {
+            let (ingested, stop, seen) = (ingested.clone(), Arc::clone(&stop), Arc::clone(&seen));
+            move || {
+                for number in 1_u64.. {
+                    if stop.load(Ordering::SeqCst) {
+                        return;
+                    }
+                    written.put(b"n", number.to_be_bytes()).unwrap();
+                    let count = number_of(ingested.get(b"n").unwrap());
+                    seen.lock().push(count);
+                }
+            }
+        });
+        let bringing = env.jobs.fork("bringing", move || {
+            for number in 1_u64..=12 {
+                let entry = (b"n".to_vec(), number.to_be_bytes().to_vec());
+                ingested.ingest(std::iter::once(Ok(entry))).unwrap();
+            }
+        });
+        for round in 0..8 {
+            env.jobs.step_some(seed as usize % 7);
+            db.savepoint("now").unwrap();
+            let savepoint = db.open_savepoint("now").unwrap();
+            let [number, count] = ["written", "ingested"].map(|name| {
+                let table = savepoint.table(name).unwrap();
+                number_of(savepoint.get(&table, b"n").unwrap())
+            });
+            let before = seen.lock().iter().take_while(|&&seen| seen < count).count() as u64;
+            assert!(number >= before, "seed {seed}, round {round}: {number} of {before}, ingest {count}");
+            db.drop_savepoint("now").unwrap();
+        }
+        stop.store(true, Ordering::SeqCst);
+        writer.join();
+        bringing.join();
+        pauses += env.jobs.pauses().get("ingest is written").copied().unwrap_or_default();
+        db.close().unwrap();
+    }
+    assert!(pauses > 0);
 }

@@ -112,21 +112,20 @@ fn hold(world: &World, rng: &mut Rng) -> Result<()> {
     Ok(())
 }
 
-/// A savepoint, and perhaps a rollback to it: while nobody else does anything.
+/// A savepoint amid what others write, or one, and perhaps a rollback to it, while nobody else does anything.
 fn keep(world: &World, rng: &mut Rng) -> Result<()> {
+    if rng.chance(50) {
+        return keep_amid(world);
+    }
     let kept = {
         let _alone = world.quiet.write();
-        match world.db.savepoint("kept") {
-            Ok(number) => {
-                world.meeting.note_kept(number);
-                world.history.kept()
-            }
-            Err(Error::Invalid(reason)) if reason.contains("keeps records in memory") => {
-                drop(_alone);
-                return world.ordered[rng.index(TABLES - 1)].set_layout(Layout::leveling(4));
-            }
-            Err(error) => return Err(error),
-        }
+        savepoint(world, "kept")?.map(|number| {
+            world.meeting.note_kept(number);
+            world.history.kept()
+        })
+    };
+    let Some(kept) = kept else {
+        return world.ordered[rng.index(TABLES - 1)].set_layout(Layout::leveling(4));
     };
     world.db.flush()?;
     let _alone = world.quiet.write();
@@ -138,4 +137,24 @@ fn keep(world: &World, rng: &mut Rng) -> Result<()> {
         world.check_whole(Seen::Now, &ends, "a rollback");
     }
     world.db.drop_savepoint("kept")
+}
+
+/// Takes a savepoint, unless a table keeps records in memory.
+fn savepoint(world: &World, name: &str) -> Result<Option<u64>> {
+    match world.db.savepoint(name) {
+        Err(Error::Invalid(reason)) if reason.contains("keeps records in memory") => Ok(None),
+        outcome => outcome.map(Some),
+    }
+}
+
+/// What is kept while others write is what a snapshot would be.
+fn keep_amid(world: &World) -> Result<()> {
+    let _others = world.quiet.read();
+    let before = world.history.all_acknowledged();
+    if savepoint(world, "amid")?.is_some() {
+        let kept = world.db.open_savepoint("amid")?;
+        world.check_whole(Seen::At(&kept), &before, "a savepoint amid writes");
+        world.db.drop_savepoint("amid")?;
+    }
+    Ok(())
 }

@@ -1,6 +1,7 @@
 //! What only a [wide](Generator::wide) draw has.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use forebay::Codec;
 
@@ -48,10 +49,15 @@ impl Generator {
         Altered {
             node_bytes: [2 << 10, 8 << 10, 64 << 10][self.wide.index(3)],
             fan_out: [2, 4, 16][self.wide.index(3)],
+            fast_per_slow: [0, 1, 8][self.wide.index(3)],
             lists_max: [2, 8, 128][self.wide.index(3)],
+            repeats_max: [1.2, 2.0, 100.0][self.wide.index(3)],
             filter_bits_per_key: [0, 4, 12][self.wide.index(3)],
             prefix_filter: draw_prefix_filter(&mut self.wide.clone().fork()),
             codec: [Codec::None, Codec::Lz4][self.wide.index(2)],
+            values_apart: [1, 60, 300][self.wide.index(3)],
+            reclaim_interval: Duration::from_secs([10, 20][self.wide.index(2)]),
+            max_space_amplification: [1.25, 2.0][self.wide.index(2)],
         }
     }
 

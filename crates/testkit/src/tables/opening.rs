@@ -24,26 +24,27 @@ pub(super) fn open(db: &Database, config: &Config, number: usize) -> Result<Hand
     }
     macro_rules! with_options {
         ($builder:expr) => {{
-            let mut builder =
-                $builder.layout(layout).fast_per_slow(config.fast_per_slow).repeats_max(config.repeats_max);
+            let mut builder = $builder.layout(layout);
             // One that is there may have got others since.
             if found.is_none() {
                 builder = builder
                     .node_bytes(config.node_bytes)
                     .fan_out(config.fan_out)
+                    .fast_per_slow(config.fast_per_slow)
                     .lists_max(config.lists_max)
+                    .repeats_max(config.repeats_max)
                     .filter_bits_per_key(config.filter_bits_per_key)
                     .codec(config.codec)
                     .prefix_filter(config.prefix_filter(number));
-            }
-            if let Some(most) = config.max_space_amplification[number] {
-                builder = builder.max_space_amplification(most);
-            }
-            if let Some(interval) = config.reclaim_interval[number] {
-                builder = builder.reclaim_interval(interval);
-            }
-            if let Some(bytes) = config.apart_bytes_min(number) {
-                builder = builder.values_apart(bytes);
+                if let Some(most) = config.max_space_amplification[number] {
+                    builder = builder.max_space_amplification(most);
+                }
+                if let Some(interval) = config.reclaim_interval[number] {
+                    builder = builder.reclaim_interval(interval);
+                }
+                if let Some(bytes) = config.apart_bytes_min(number) {
+                    builder = builder.values_apart(bytes);
+                }
             }
             builder
         }};

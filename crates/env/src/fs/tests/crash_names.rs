@@ -182,3 +182,18 @@ fn a_removed_file_may_come_back_as_it_was_synced() {
     }
     assert!((20..80).contains(&came_back), "{came_back}");
 }
+
+/// Of a directory in which something was removed and nothing else, too.
+#[test]
+fn a_removal_whose_sync_fails_comes_to_nothing() {
+    let (fs, root, path) = (CrashFs::new(1), Path::new(ROOT), Path::new("/a"));
+    put(&*fs, path, b"a").unwrap();
+    fs.sync_dir(root).unwrap();
+    fs.remove(path).unwrap();
+    fs.fail_next_sync_of_name("a");
+    fs.sync_dir(root).unwrap_err();
+    assert_eq!(fs.take_failed_dir().as_deref(), Some(root));
+    fs.sync_dir(root).unwrap();
+    assert!(!fs.exists(path).unwrap() && fs.power_cycle().exists(path).unwrap());
+    assert_eq!(fs.take_failed_dir(), None);
+}

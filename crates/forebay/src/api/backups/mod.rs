@@ -211,14 +211,25 @@ impl Backups {
                  directory",
             ));
         }
-        let fs = &*self.env.fs;
         let _lock = self.lock(LockMode::Exclusive)?;
         let mut catalogs = self.catalogs()?;
+        // What a crash has left of a rename, too: between two names of one file the next would do nothing.
+        self.clear(&catalogs)?;
         let kept = catalogs.split_off(catalogs.len().saturating_sub(newest));
-        for gone in &catalogs {
-            fs.remove(&self.dir.join(catalog::name_of(gone.number)))?;
-        }
+        self.withdraw(&catalogs)?;
         self.clear(&kept)
+    }
+
+    /// Has catalogues count for nothing, durably.
+    fn withdraw(&self, catalogs: &[Catalog]) -> Result<()> {
+        let fs = &*self.env.fs;
+        let paths: Vec<_> = catalogs.iter().map(|catalog| self.paths_of(catalog.number)).collect();
+        let renamed = paths.iter().try_for_each(|[path, unfinished]| fs.rename(path, unfinished));
+        renamed.and_then(|()| fs.sync_dir(&self.dir)).inspect_err(|_| {
+            // The disk may have the old names for ever, and no later sync tells of that: whoever goes on renames them
+            // anew.
+            paths.iter().for_each(|[path, unfinished]| drop(fs.rename(unfinished, path)));
+        })
     }
 
     /// `None` where there are backups and nothing to lock by, as in a copy that leaves out empty files, and none is
@@ -276,14 +287,19 @@ impl Backups {
         Catalog::decode(&bytes[..got], &path)
     }
 
+    /// The path of a backup's catalogue, and of one that counts for nothing.
+    fn paths_of(&self, number: u64) -> [PathBuf; 2] {
+        let name = catalog::name_of(number);
+        [self.dir.join(&name), self.dir.join(format!("{name}{UNFINISHED}"))]
+    }
+
     fn write(&self, catalog: &Catalog) -> Result<()> {
         let fs = &*self.env.fs;
-        let name = catalog::name_of(catalog.number);
-        let unfinished = self.dir.join(format!("{name}{UNFINISHED}"));
+        let [path, unfinished] = self.paths_of(catalog.number);
         let file = fs.create(&unfinished, Access::Buffered)?;
         file.write_at(0, catalog.encode().as_bytes())?;
         file.sync()?;
-        fs.rename(&unfinished, &self.dir.join(name))?;
+        fs.rename(&unfinished, &path)?;
         fs.sync_dir(&self.dir)
     }
 

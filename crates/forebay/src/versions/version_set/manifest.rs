@@ -9,7 +9,6 @@ use forebay_store::manifest::{AppendError, Edit, Manifest, Snapshot};
 use forebay_store::names;
 
 use super::VersionSetGuard;
-use crate::context::Context;
 use crate::versions::{State, Versions};
 
 impl VersionSetGuard<'_> {
@@ -24,7 +23,7 @@ impl VersionSetGuard<'_> {
             return Err(context.log().err().unwrap_or_else(Error::closed));
         };
         let told = manifest.announce(&*context.env.fs, &context.dir, edit);
-        told.and_then(|()| manifest.append(edit)).map_err(|error| judge(context, error))?;
+        told.and_then(|()| manifest.append(edit)).map_err(|error| context.judge(error))?;
         self.versions.lists.trash.reach(manifest.place());
         Ok(())
     }
@@ -81,13 +80,13 @@ impl Versions {
         let snapshot = Edit::Snapshot(version_set.snapshot_of(&self.state()));
         let fs = &*context.env.fs;
         let mut fresh = Manifest::create(fs, &context.dir, id, &snapshot, Arc::clone(&context.metrics))
-            .map_err(|error| judge(context, error))?;
+            .map_err(|error| context.judge(error))?;
         // Where it is unknown which manifest is the current one, neither may be added to.
         fresh.tell(fs, &context.dir).map_err(|error| {
             if let AppendError::Refused(_) = error {
                 let _ = fs.remove(&names::manifest(&context.dir, id));
             }
-            judge(context, error)
+            context.judge(error)
         })?;
         // Before others can append to it: what they let go of is let go of later.
         self.lists.trash.reach(fresh.place());
@@ -99,12 +98,4 @@ impl Versions {
         }
         Ok(())
     }
-}
-
-/// Stops all further writes where it is unknown what is on the disk.
-fn judge(context: &Context, error: AppendError) -> Error {
-    if let AppendError::Unknown(error) = &error {
-        context.poison(error);
-    }
-    error.into_cause()
 }

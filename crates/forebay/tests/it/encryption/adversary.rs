@@ -105,6 +105,31 @@ fn power_goes_while_keys_are_changed() {
     }
 }
 
+/// The sync of the key file's name failed, and writing went on: the next sync of the directory said that all is well, and a
+/// power loss took what was named before the failure.
+#[test]
+fn a_failed_sync_of_the_key_files_name_stops_all_writing() {
+    for (seed, name) in (0..).zip([names::KEYS, names::KEYS_SPARE, names::KEYS, names::KEYS_SPARE]) {
+        let fs = CrashFs::new(seed);
+        let env = Env::simulated(fs.clone(), seed);
+        let db = Database::open(DIR, options(&env, "one", 1)).unwrap();
+        fill(&db, &mut Rng::new(seed), 30).unwrap();
+        let change = || if seed < 2 { db.renew_data_key() } else { db.wrap_data_keys() };
+        fs.fail_next_sync_of_name(name);
+        change().unwrap_err();
+        for outcome in [fill(&db, &mut Rng::new(seed), 30), change()] {
+            assert!(matches!(outcome, Err(Error::Poisoned(_))), "{name}: {outcome:?}");
+        }
+        let (fs, _) = (fs.power_cycle(), env.jobs.abandon());
+        drop(db);
+        let env = Env::simulated(fs, seed);
+        let db = Database::open(DIR, options(&env, "one", 1)).unwrap();
+        fill(&db, &mut Rng::new(seed), 30).unwrap();
+        db.renew_data_key().unwrap();
+        db.close().unwrap();
+    }
+}
+
 /// What an opening makes durable again are the bytes that stand there: torn in the midst of that, they are what they were.
 #[test]
 fn what_was_durable_is_not_torn_by_an_opening() {

@@ -217,8 +217,8 @@ class Database:
 
         ``key`` names the columns to group by, none for one group of all rows; ``aggs`` gives each answer a name and a
         function. Both are kept, and may be left out later; others then raise Invalid. The types of the key's columns are
-        those of what is first added, or of ``schema``, which raises Invalid where others are kept. Until then functions
-        are not looked at, and reads raise Invalid; with ``schema`` there are no rows yet.
+        those of what is first added, or of ``schema``, which raises Invalid where others are kept. Until then reads
+        raise Invalid; with ``schema`` there are no rows yet.
         """
     def windows(
         self,

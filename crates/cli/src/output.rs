@@ -117,6 +117,27 @@ impl Output {
         }
     }
 
+    /// In the place of an answer the error of its key; a person is told of it at the end.
+    pub(crate) fn unread(
+        &mut self,
+        form: Form,
+        notation: Notation,
+        key: &[u8],
+        error: forebay::Error,
+    ) -> Result<(), Failure> {
+        if form == Form::Text {
+            return Ok(());
+        }
+        let why = Failure::from(error).to_string();
+        self.write(|out| {
+            out.write_all(b"{\"type\":\"record\",")?;
+            notation.write_json("key", key, out)?;
+            out.write_all(b",\"error\":")?;
+            serde_json::to_writer(&mut *out, &why)?;
+            out.write_all(b"}\n")
+        })
+    }
+
     /// Sends on what is buffered.
     pub(crate) fn flush(&mut self) -> Result<(), Failure> {
         self.write(Write::flush)

@@ -5,6 +5,7 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use forebay::{Error, Result};
 use forebay_aggregate::arrow::{OwnFunctions, PartialSchema};
 use forebay_aggregate::names::split_words;
+use forebay_aggregate::{columns_of, parse_function};
 use forebay_env::sync::Arc;
 
 /// See the module.
@@ -36,6 +37,11 @@ impl Asked {
                 return Err(Error::invalid(format!(
                     "`{function}` is more than one function; give each its name"
                 )));
+            }
+            // What it is of does not matter yet, and where the first rows come is far away from the fault.
+            if !OwnFunctions::is_own(&function) {
+                let columns: Vec<_> = columns_of(&function).collect();
+                parse_function(&function, &columns.iter().map(|column| &**column).collect::<Vec<_>>())?;
             }
             let place = functions.iter().position(|known| *known == function).unwrap_or_else(|| {
                 functions.push(function);
@@ -154,6 +160,8 @@ mod tests {
         assert!(told(asked(&["k"], &[])).contains("aggs has no function"));
         assert!(told(asked(&["k"], &[("k", "count")])).contains("called `k`"));
         assert!(told(asked(&["k"], &[("n", "count,sum:v")])).contains("more than one"));
+        assert!(told(asked(&["k"], &[("n", "cuont")])).contains("did you mean `count`"));
+        assert!(asked(&["k"], &[("n", "approx_quantile:v:99")]).is_err(), "a share is at most 1");
         let both = asked(&["k", "d"], &[("n", "count"), ("m", " count "), ("s", "sum:v")]).unwrap();
         assert_eq!((&both.list()[..], both.names[1].1), ("count,sum:v", 0));
         assert_eq!(both.named()[2], ("s", "sum:v"));

@@ -14,7 +14,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("forebay", &["base", "env", "buffer-tree", "store", "cow-tree", "layouts", "aggregate"]),
     ("units", &[]),
     ("server", &["env", "aggregate", "forebay", "groups"]),
-    ("cli", &["env", "aggregate", "forebay", "server", "bench", "units"]),
+    ("cli", &["env", "aggregate", "forebay", "groups", "server", "bench", "units"]),
     ("settings", &["forebay", "units"]),
     ("c", &["env", "forebay", "settings"]),
     ("groups", &["env", "aggregate", "forebay", "units"]),

@@ -57,7 +57,7 @@ pub(crate) fn run(args: &BackupsArgs, common: &Common) -> Result<(), Failure> {
             Form::Text => {
                 let bytes = sizes::human(backup.bytes);
                 let (number, sequence, files) = (backup.number, backup.last_sequence, backup.files);
-                let taken = taken_at(&backup);
+                let taken = moment(backup.taken_at_milliseconds);
                 let state = match &problems {
                     None => "",
                     Some(problems) if problems.is_empty() => ", all as it was copied",
@@ -84,9 +84,9 @@ pub(crate) fn run(args: &BackupsArgs, common: &Common) -> Result<(), Failure> {
     }
 }
 
-/// When a backup was taken, as `--until` takes it.
-fn taken_at(backup: &Backup) -> Point {
-    let value = i64::try_from(backup.taken_at_milliseconds).unwrap_or(i64::MAX);
+/// A time, as `--until` takes it.
+pub(crate) fn moment(milliseconds: u64) -> Point {
+    let value = i64::try_from(milliseconds).unwrap_or(i64::MAX);
     Point { value, parts: 1000, zone: Zone::Utc }
 }
 

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use clap::Args;
-use forebay::{Database, Snapshot, Table};
+use forebay::{Database, Error, Snapshot, Table};
 use serde_json::json;
 
 use super::aggregate::{Key, Shown};
@@ -19,7 +19,8 @@ use crate::output::{Output, thousands};
 /// Print the values of keys, one a line
 ///
 /// A key that is absent prints nothing and makes the exit code 1. With --json every key prints an object,
-/// an absent one with the value null, and absence is no failure.
+/// an absent one with the value null, and absence is no failure. A key whose bytes are damaged is told of at
+/// the end, and with --json has an `error`; the exit code is 1 then.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  forebay get app.db settings colour\n  \
     forebay get app.db settings colour size --json\n  forebay get app.db settings - --json < keys.txt")]
@@ -42,10 +43,43 @@ pub(crate) struct GetArgs {
     pub(crate) reading: Reading,
 }
 
+/// What there is of a key, or the damage that hides it.
+type Found = forebay::Result<Option<Vec<u8>>>;
+
 #[derive(Default)]
 struct Tally {
     keys: u64,
     found: u64,
+    /// The first key that is damaged, as it was given, and what is.
+    damaged: Option<(Vec<u8>, Error)>,
+    /// How many are besides.
+    damaged_more: u64,
+}
+
+impl Tally {
+    fn note(&mut self, given: &[u8], found: &Found) {
+        self.keys += 1;
+        match found {
+            Ok(value) => self.found += u64::from(value.is_some()),
+            Err(error) if self.damaged.is_none() => self.damaged = Some((given.to_vec(), error.clone())),
+            Err(_) => self.damaged_more += 1,
+        }
+    }
+
+    /// What is to be told of damaged keys.
+    fn failure(self, notation: Notation) -> Option<Failure> {
+        let (key, error) = self.damaged?;
+        let mut shown = Vec::new();
+        if let Err(error) = notation.write(&key, &mut shown) {
+            return Some(Failure::output(&error));
+        }
+        let more = match self.damaged_more {
+            0 => String::new(),
+            more => format!(" and {} more", thousands(more)),
+        };
+        let why = Failure::from(error);
+        Some(Failure::work(format!("key `{}`{more} cannot be read: {why}", String::from_utf8_lossy(&shown))))
+    }
 }
 
 pub(crate) fn run(args: &GetArgs, common: &Common) -> Result<(), Failure> {
@@ -59,9 +93,24 @@ pub(crate) fn run(args: &GetArgs, common: &Common) -> Result<(), Failure> {
     }
     drop((snapshot, table));
     db.close()?;
-    match form {
-        Form::Text if tally.found < tally.keys => Err(Failure::Said),
-        _ => Ok(()),
+    let is_short = tally.found < tally.keys;
+    match tally.failure(Notation::from_flag(args.hex)) {
+        Some(failure) => Err(failure),
+        None if form == Form::Text && is_short => Err(Failure::Said),
+        None => Ok(()),
+    }
+}
+
+/// What there is of each key.
+fn find(snapshot: &Snapshot, table: &Table, keys: &[Vec<u8>]) -> forebay::Result<Vec<Found>> {
+    let alone = |key: &Vec<u8>| match snapshot.get(table, key) {
+        Err(error) if !error.is_corruption() => Err(error),
+        found => Ok(found),
+    };
+    match snapshot.multi_get(table, keys) {
+        // It fails for all, and damage takes its own keys only.
+        Err(error) if error.is_corruption() => keys.iter().map(alone).collect(),
+        found => Ok(found?.into_iter().map(Ok).collect()),
     }
 }
 
@@ -73,11 +122,12 @@ fn print_values(args: &GetArgs, form: Form, snapshot: &Snapshot, table: &Table) 
     let mut output = Output::new(form);
     let mut tally = Tally::default();
     key_list::in_groups(&args.keys, notation, |keys| {
-        let values = snapshot.multi_get(table, keys)?;
-        for (key, value) in keys.iter().zip(&values) {
-            output.answer(form, notation, key, value.as_deref())?;
-            tally.keys += 1;
-            tally.found += u64::from(value.is_some());
+        for (key, found) in keys.iter().zip(find(snapshot, table, keys)?) {
+            tally.note(key, &found);
+            match found {
+                Ok(value) => output.answer(form, notation, key, value.as_deref())?,
+                Err(error) => output.unread(form, notation, key, error)?,
+            }
         }
         output.flush()
     })?;
@@ -101,14 +151,19 @@ fn print_groups(
             Notation::Hex => Ok(text.clone()),
         };
         let keys = texts.iter().map(key).collect::<Result<Vec<_>, _>>()?;
-        for (key, state) in keys.iter().zip(snapshot.multi_get(table, &keys)?) {
-            match form {
-                Form::Json => sheet.row(Key::Shown, key, state.as_deref())?,
-                Form::Text if state.is_some() => sheet.row(Key::Hidden, key, state.as_deref())?,
-                Form::Text => {}
+        for ((text, key), found) in texts.iter().zip(&keys).zip(find(snapshot, table, &keys)?) {
+            tally.note(text, &found);
+            match (form, found) {
+                (Form::Json, Ok(state)) => sheet.row(Key::Shown, key, state.as_deref())?,
+                (Form::Text, Ok(Some(state))) => sheet.row(Key::Hidden, key, Some(&state))?,
+                (Form::Text, Ok(None)) => {}
+                (_, Err(error)) => {
+                    sheet.flush()?;
+                    let mut output = Output::new(form);
+                    output.unread(form, notation, text, error)?;
+                    output.flush()?;
+                }
             }
-            tally.keys += 1;
-            tally.found += u64::from(state.is_some());
         }
         sheet.flush()
     })?;

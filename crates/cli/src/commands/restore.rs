@@ -9,8 +9,9 @@ use serde_json::json;
 use crate::args::Common;
 use crate::args::moment::parse_until;
 use crate::clock::Stopwatch;
-use crate::commands::backups::of_backup;
+use crate::commands::backups::{moment, of_backup};
 use crate::commands::follow::{apply_all, object_of, open_follower};
+use crate::database::{Access, open};
 use crate::failure::Failure;
 use crate::input::open::bytes_of;
 use crate::output::Output;
@@ -49,13 +50,23 @@ pub(crate) fn run(args: &RestoreArgs, common: &Common) -> Result<(), Failure> {
     let number = choose(&backups, args)?;
     backups.restore(number, &args.destination).map_err(of_backup)?;
     let applied = if args.changes.is_empty() { None } else { Some(go_on(args, common)?) };
+    if applied.is_none() && common.key_file.is_some() {
+        try_key(args, common)?;
+    }
     let (place, seconds) = (args.destination.display(), watch.seconds());
     let mut object = json!({ "backup": number, "restored": place.to_string(), "seconds": seconds });
     let behind = match &applied {
         None => String::new(),
         Some(applied) => {
             object["changes"] = object_of(applied);
-            format!(" and changes up to record {}", applied.position)
+            // Nothing may have come after that, or a stream may be missing: only who asks knows.
+            let short = match (args.until, applied.at_milliseconds, applied.end) {
+                (Some(Until::Time(wanted)), Some(at), StreamEnd::Finished) if at < wanted => {
+                    format!(", which end at {}, before --until,", moment(at))
+                }
+                _ => String::new(),
+            };
+            format!(" and changes up to record {}{short}", applied.position)
         }
     };
     Output::summary(common, &object, format_args!("backup {number}{behind} is {place}, {seconds:.2} s"))
@@ -82,6 +93,15 @@ fn choose(backups: &Backups, args: &RestoreArgs) -> Result<u64, Failure> {
         // It says which there are.
         (None, None) => args.backup.map_or_else(|| Ok(backups.newest()?), Ok),
     }
+}
+
+/// Opens what was restored by the key that was given. To restore takes none, so that a wrong one would show only once the
+/// database is needed.
+fn try_key(args: &RestoreArgs, common: &Common) -> Result<(), Failure> {
+    let opened = open(&args.destination, common, Access::Read).and_then(|db| Ok(db.close()?));
+    opened.map_err(|failure| {
+        Failure::work(format!("{failure}; {} is the backup all the same", args.destination.display()))
+    })
 }
 
 /// Applies what came behind the backup.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::args::{Common, Reading};
+use crate::commands::backups::moment;
 use crate::database::{Access, open};
 use crate::failure::Failure;
 use crate::form::Form;
@@ -25,7 +26,9 @@ pub(crate) fn run(args: &SavepointsArgs, common: &Common) -> Result<(), Failure>
     let mut output = Output::new(common.form());
     for savepoint in db.savepoints() {
         match common.form() {
-            Form::Text => output.line(&savepoint)?,
+            Form::Text => {
+                output.line(format_args!("{savepoint}; of {}", moment(savepoint.taken_at_milliseconds)))?;
+            }
             Form::Json => output.json("savepoint", &savepoint)?,
         }
     }

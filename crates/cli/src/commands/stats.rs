@@ -14,6 +14,9 @@ use crate::output::Output;
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Print amplifications, stalls, latencies, lists by level and memory by owner
+///
+/// What was accepted, written and stalled, and write amplification, count from when the database was opened: by the
+/// process that has it open to write, or, where none has, by this command, for which they are 0. All else is as it is now.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  forebay stats users.db --json")]
 pub(crate) struct StatsArgs {

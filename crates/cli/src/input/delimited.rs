@@ -229,8 +229,11 @@ impl<R: Read> Delimited<R> {
             )));
         }
         if let Some(Chosen { place, option, .. }) = self.chosen.iter().find(|chosen| chosen.place >= found) {
+            let text = self.fields.first().map_or(&[][..], |field| self.window.at(field.start..field.end));
+            let has_semicolons = self.dialect == Dialect::Csv && text.contains(&b';');
+            let hint = if has_semicolons { "; csv has commas between columns, not semicolons" } else { "" };
             return Err(TroubleKind::bad(format!(
-                "{}, but number {} is needed; {option} chooses another",
+                "{}, but number {} is needed; {option} chooses another{hint}",
                 counted(found as u64, "column"),
                 place + 1
             )));

@@ -258,6 +258,36 @@ fn every_damaged_page_is_told_and_the_others_are_counted() {
     assert!(found["records"].as_u64() > Some(1000), "{found}");
 }
 
+/// One damaged page failed a get of many keys, and it was not told which of them.
+#[test]
+fn a_get_of_many_keys_answers_all_that_damage_leaves() {
+    let folder = loaded("damaged-get");
+    folder.ok("compact db");
+    for list in std::fs::read_dir(folder.path("db")).unwrap().map(|entry| entry.unwrap().path()) {
+        if list.extension().is_some_and(|end| end == "list") {
+            let mut bytes = std::fs::read(&list).unwrap();
+            bytes[4096 + 30] ^= 1;
+            std::fs::write(list, bytes).unwrap();
+        }
+    }
+    let keys: String = (0..5000).map(|key| format!("{key:05}\n")).collect();
+    for (table, place) in [("t", "table `t`, keys from "), ("u", "table `u`: the page")] {
+        let outcome = folder.run_on(&format!("get db {table} -"), keys.as_bytes());
+        outcome.refused(1, &["forebay: key `", " more cannot be read: corruption in ", ".list", place]);
+        let found = outcome.stdout.lines().count();
+        assert!((1000..5000).contains(&found), "{found}");
+        let outcome = folder.run_on(&format!("get db {table} - --json"), keys.as_bytes());
+        outcome.refused(1, &["cannot be read", place]);
+        assert_eq!(outcome.stdout.lines().count(), 5000, "every key has its object");
+        let is_damaged = |line: &&str| line.contains("\"error\":\"corruption in ") && !line.contains("value");
+        let damaged: Vec<&str> = outcome.stdout.lines().filter(is_damaged).collect();
+        assert_eq!(damaged.len(), 5000 - found);
+        let key = &damaged[0]["{\"type\":\"record\",\"key\":\"".len()..][..5];
+        let told = format!("key `{key}` cannot be read: corruption in ");
+        folder.run(&format!("get db {table} {key}")).refused(1, &[&told[..], place]);
+    }
+}
+
 /// The database itself was whole, and nobody heard of its spare superblock.
 #[test]
 fn a_damaged_spare_is_told_by_a_rescue() {

@@ -47,6 +47,11 @@ fn commands_open_by_a_key_file() {
     // Backups are checked and restored as they are stored.
     folder.ok("backups backups --verify");
     folder.ok("restore backups restored");
+    // A key that is given anyway is tried: it was not looked at, and a wrong one seemed right.
+    ok("restore backups tried");
+    folder
+        .run("restore backups mistaken --key-file raw")
+        .refused(1, &["`key` is not the one", "mistaken is the backup all the same"]);
     // A rescue tells of savepoints that it leaves out.
     ok("savepoint db then --drop");
     ok("rescue db saved");

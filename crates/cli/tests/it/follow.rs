@@ -71,7 +71,9 @@ fn a_backup_goes_on_to_a_moment() {
     folder
         .run("restore kept early --changes archive --until 2001-01-01T00:00:00Z")
         .refused(1, &["backup 1", "later"]);
-    folder.ok("restore kept late --changes archive --until 2999-01-01T00:00:00Z");
+    let told = folder.ok("restore kept late --changes archive --until 2999-01-01T00:00:00Z");
+    let begins = "backup 1 and changes up to record 5, which end at 20";
+    assert!(told.starts_with(begins) && told.contains("Z, before --until, is late"), "{told}");
     let found = ["then", "late"].map(|db| folder.ok(&format!("get {db} t a")));
     assert_eq!(found, ["3\n", "5\n"]);
     folder.run("restore kept none --changes archive --until 6").refused(1, &["record 5", "before 6"]);

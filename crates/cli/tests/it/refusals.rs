@@ -47,6 +47,7 @@ fn a_memory_limit_too_small_to_work_with_is_code_2() {
 fn messages_name_what_was_meant() {
     let folder = Folder::new("messages");
     std::fs::write(folder.path("n.csv"), "name\nx\n").unwrap();
+    std::fs::write(folder.path("s.csv"), "ada;1\nbob;2\n").unwrap();
     folder.ok("put db users k v");
     folder.ok("savepoint db monday");
     folder.ok("put db lives k v --ttl 90s");
@@ -74,6 +75,8 @@ fn messages_name_what_was_meant() {
         ("put db t k v --durabilty disk", 2, &["--durability"]),
         ("load db t n.csv --key nmae", 1, &["did you mean \"name\"?"]),
         ("load db t n.csv", 1, &["1 column, but number 2 is needed; --value chooses another"]),
+        ("load db t n.csv --format tsv", 1, &["number 2 is needed", "--format says how it is read"]),
+        ("load db t s.csv", 1, &["commas between columns, not semicolons"]),
         ("load db users n.csv --format lines --sorted", 1, &["hash order", "forebay layout", "leveling"]),
         ("load db t n.csv --format lines --sorted --layout wb-tree", 1, &["hash order", "leveling"]),
         ("load db lives n.csv --format lines --ttl 1h", 1, &["has time_to_live forever, not 1h", "`alter`"]),

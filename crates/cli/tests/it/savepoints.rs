@@ -19,7 +19,10 @@ fn what_was_overwritten_is_read_at_a_savepoint_and_brought_back() {
     folder.run("scan db t --savepoint tuesday").refused(1, &["tuesday"]);
     let listed = folder.object("savepoints db --json");
     assert_eq!((&listed["name"], &listed["tables"]), (&"monday".into(), &2.into()));
-    assert!(folder.ok("savepoints db").starts_with("monday: 2 tables up to record 3"));
+    let told = folder.ok("savepoints db");
+    assert!(told.starts_with("monday: 2 tables up to record 3"), "{told}");
+    let (_, time) = told.trim_end().rsplit_once("; of ").unwrap();
+    assert!(time.starts_with("20") && time.ends_with('Z'), "as --until takes it: {told}");
     assert!(folder.ok("stats db").contains("savepoint monday"));
     folder.run("rollback db monday").refused(2, &["--yes", "record 3"]);
     folder.run("rollback db tuesday --yes").refused(1, &["tuesday"]);

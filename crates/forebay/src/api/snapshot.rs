@@ -156,7 +156,8 @@ impl Snapshot {
         Ok(self.get(table, key)?.is_some())
     }
 
-    /// The values that several keys had, in the order of the keys.
+    /// The values that several keys had, in the order of the keys. Where one cannot be read none is told: after damage,
+    /// [`get`](Self::get) has those that it leaves.
     pub fn multi_get<K: AsRef<[u8]>>(
         &self,
         table: impl AsRef<Table>,

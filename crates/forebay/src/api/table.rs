@@ -181,7 +181,8 @@ impl Table {
         Ok(self.iter()?.next().transpose()?.is_none())
     }
 
-    /// The values of several keys, as of one moment, in the order of the keys.
+    /// The values of several keys, as of one moment, in the order of the keys. Where one cannot be read none is told:
+    /// after damage, [`get`](Self::get) has those that it leaves.
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Vec<u8>>>> {
         read::multi_get(&self.engine.context, &self.view(), self.id, keys)
     }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use forebay_base::{Bound, Error, Result};
+use forebay_base::{Error, Result};
 use forebay_layouts::DataFile;
 use forebay_store::log::recover::{Extent, check};
 use forebay_store::manifest::{Current, KeyFile, Manifest, Superblock};
@@ -16,7 +16,7 @@ use serde::Serialize;
 use crate::changes::Changes;
 use crate::context::refuse_guests;
 use crate::engine::Engine;
-use crate::versions::{State, TableState, Versions};
+use crate::versions::{State, TableState, Versions, ends, told_keys};
 
 /// What a verification read and found.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -215,8 +215,7 @@ impl Damage {
         let table = id.and_then(|id| tables.get(&id));
         // In the order of hashes, what lies between two keys says nothing.
         let keys = keys.filter(|_| table.is_some_and(|table| table.order.is_lexical()));
-        let (low, high) =
-            keys.map_or((None, None), |keys| (key_at(&keys.low), keys.high.and_then(|high| key_at(&high))));
+        let (low, high) = keys.as_ref().map_or((None, None), ends);
         let file = Some(file);
         Self { file, offset, table: table.map(|table| table.name.clone()), low, high, reason }
     }
@@ -239,21 +238,10 @@ fn told(file: &DataFile, error: &Error, tables: &BTreeMap<u64, &TableState>) -> 
     Damage::of(gap, tables).to_string()
 }
 
-/// The key at a bound of a table in key order; `None` at the very front.
-fn key_at(bound: &Bound) -> Option<Vec<u8>> {
-    if !bound.key.is_empty() {
-        return Some(bound.key.to_vec());
-    }
-    let prefix = bound.prefix.to_be_bytes();
-    let length = prefix.iter().rposition(|&byte| byte != 0)? + 1;
-    Some(prefix[..length].to_vec())
-}
-
 impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let show = |key: &[u8]| key.escape_ascii().to_string();
         let Some(file) = &self.file else {
-            let key = show(self.low.as_deref().unwrap_or_default());
+            let key = self.low.as_deref().unwrap_or_default().escape_ascii();
             let table = self.table.as_deref().unwrap_or_default().escape_debug();
             return write!(f, "key {key} of table `{table}` is not copied: {}", self.reason);
         };
@@ -261,12 +249,6 @@ impl fmt::Display for Damage {
         if let Some(table) = &self.table {
             write!(f, ", table `{}`", table.escape_debug())?;
         }
-        match (self.low.as_deref().map(show), self.high.as_deref().map(show)) {
-            (Some(low), Some(high)) => write!(f, ", keys from {low} to {high}")?,
-            (Some(low), None) => write!(f, ", keys from {low} on")?,
-            (None, Some(high)) => write!(f, ", keys before {high}")?,
-            (None, None) => {}
-        }
-        write!(f, ": {}", self.reason)
+        write!(f, "{}: {}", told_keys(self.low.as_deref(), self.high.as_deref()), self.reason)
     }
 }

@@ -56,7 +56,7 @@ pub(crate) fn get_into(
     if let Some(started) = started {
         context.metrics.get_latency.record(context.env.clock.now().saturating_sub(started));
     }
-    let ttl = found?;
+    let ttl = found.map_err(|error| table.blamed(error))?;
     let is_there = fold.has_value() && !ttl.is_expired(fold.value());
     *value = fold.into_memory();
     Ok(is_there.then(|| ttl.cut(value)))

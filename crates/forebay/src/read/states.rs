@@ -79,7 +79,7 @@ impl States {
             (self.merge, self.next) = (None, None);
             self.block.clear();
         }
-        filled
+        filled.map_err(|error| self.table.blamed(error))
     }
 
     fn fill_block(&mut self) -> Result<()> {

@@ -112,14 +112,15 @@ fn find_within<K: AsRef<[u8]>>(
         folding.numbers.retain(|_| of_number.next() == Some(&true));
     }
     context.metrics.gets_from_buffer.add((keys.len() - lookups.len()) as u64);
-    let wasted_nanoseconds = table.version.find(&lookups, &mut folding)?;
+    let blamed = |error| table.blamed(error);
+    let wasted_nanoseconds = table.version.find(&lookups, &mut folding).map_err(blamed)?;
     table.wasted_nanoseconds.fetch_add(wasted_nanoseconds, Ordering::Relaxed);
     let Folding { folds, bytes, mut left_out, .. } = folding;
     let ttl = Ttl::of(context, view, table);
     // What is over is gone, whatever stands there.
     let is_over = |fold: &&mut Fold| fold.pointer().is_some_and(|pointer| ttl.is_expired(pointer));
     folds.iter_mut().filter(is_over).for_each(Fold::clear);
-    fetch(table, keys, folds, bytes, bytes_max, &mut left_out)?;
+    fetch(table, keys, folds, bytes, bytes_max, &mut left_out).map_err(blamed)?;
     answered(Ok((ttl, left_out)))
 }
 

@@ -240,14 +240,12 @@ fn swapped_files_and_pages_are_seen() {
     }
 }
 
-/// A list of many pages, one of them damaged: only its own keys answer with an error.
-#[test]
-fn a_damaged_page_leaves_the_other_keys_readable() {
+/// A database of a table `t` whose list has many pages, the third of them damaged, and that list's file.
+fn with_a_damaged_page(layout: Layout, count: u32) -> (Database, PathBuf) {
     let env = Env::memory(5);
-    let count = 2000u32;
     {
         let db = Database::open(DIR, options(&env).memory_limit(4 << 20).write_buffer(1 << 20)).unwrap();
-        let table = db.table("t").layout(Layout::wb_tree_ordered()).open().unwrap();
+        let table = db.table("t").layout(layout).open().unwrap();
         (0..count).for_each(|number| table.put(number.to_be_bytes(), value(number, 1)).unwrap());
         db.flush().unwrap();
         drop(table);
@@ -258,13 +256,44 @@ fn a_damaged_page_leaves_the_other_keys_readable() {
     files.get_mut(&list).unwrap()[2 * 4096 + 100] ^= 1;
     let env = env_of(&files);
     let db = Database::open(DIR, options(&env).memory_limit(4 << 20).write_buffer(1 << 20)).unwrap();
+    (db, PathBuf::from(DIR).join(list))
+}
+
+/// A file and an offset tell nobody whose data they are.
+#[test]
+fn damage_met_by_a_read_is_told_with_its_table_and_in_key_order_its_keys() {
+    let keys: Vec<[u8; 4]> = (0..2000u32).map(u32::to_be_bytes).collect();
+    for (layout, told) in [
+        (Layout::wb_tree_ordered(), "table `t`, keys from \\x00\\x00\\x0"),
+        (Layout::wb_tree(), "table `t`: the page"),
+    ] {
+        let (db, list) = with_a_damaged_page(layout, 2000);
+        let table = db.table("t").open().unwrap();
+        let errors = [
+            keys.iter().find_map(|key| table.get(key).err()).unwrap(),
+            table.multi_get(&keys).unwrap_err(),
+            table.iter().unwrap().find_map(Result::err).unwrap(),
+        ];
+        for said in errors.map(|error| error.to_string()) {
+            let begins = format!("corruption in {} at offset ", list.display());
+            assert!(said.starts_with(&begins) && said.contains("`forebay rescue`"), "{said}");
+            assert!(said.contains(told), "{said}");
+        }
+    }
+}
+
+/// A list of many pages, one of them damaged: only its own keys answer with an error.
+#[test]
+fn a_damaged_page_leaves_the_other_keys_readable() {
+    let count = 2000u32;
+    let (db, list) = with_a_damaged_page(Layout::wb_tree_ordered(), count);
     let table = db.table("t").open().unwrap();
     let mut lost = 0;
     for number in 0..count {
         match table.get(number.to_be_bytes()) {
             Ok(found) => assert_eq!(found, Some(value(number, 1))),
             Err(Error::Corruption { file, offset, .. }) => {
-                assert_eq!((file, offset), (PathBuf::from(DIR).join(&list), 2 * 4096));
+                assert_eq!((&file, offset), (&list, 2 * 4096));
                 lost += 1;
             }
             Err(error) => panic!("{error}"),

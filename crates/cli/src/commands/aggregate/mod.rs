@@ -38,6 +38,7 @@ mod ngrams;
 mod order;
 mod partial;
 mod phrases;
+mod programs;
 mod reached;
 mod reads;
 mod refused;

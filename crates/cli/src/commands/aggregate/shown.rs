@@ -1,18 +1,20 @@
 //! Groups of a store, or of a program's aggregator, one by one: for `get` and `scan`.
 //!
 //! A key is given and shown as `aggregate` shows it: columns with tabs between them, `\N` for no value, words with
-//! spaces. Where no store says what keys are, they are bytes.
+//! spaces. Where neither a store nor a program says what keys are, they are bytes.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 
 use forebay::{Snapshot, limits};
-use forebay_aggregate::{Aggregate, BuiltIn, Composite, Value};
+use forebay_aggregate::{Aggregate, BuiltIn, Composite, Grouping, Value};
 
 use super::by::{self, By};
 use super::kmers;
 use super::labels::Labels;
 use super::order::Arrangement;
 use super::phrases;
+use super::programs::Program;
 use super::sheet::{self, Encoder, Header, Sheet, Style};
 use super::store;
 use super::tables::{INPUTS, RESCUED, SHAPE};
@@ -32,6 +34,8 @@ pub(crate) struct Shown {
 /// What finishes states.
 enum Answers {
     OfStore(Composite),
+    /// Each answer is that of the function at its place.
+    OfProgram(Arc<Composite>, Vec<usize>),
     OfType(BuiltIn),
 }
 
@@ -59,7 +63,16 @@ impl Shown {
             let names = function.names().into_iter().map(str::to_string).collect();
             Ok(Some(Self { labels, names, answers: Answers::OfType(function) }))
         };
-        let Some(shape) = shape else { return of_type(Labels::Plain) };
+        let Some(shape) = shape else {
+            return match Program::of(snapshot, table, &state_type)? {
+                None => of_type(Labels::Plain),
+                Some(Program { labels, answers: None }) => of_type(labels),
+                Some(Program { labels, answers: Some((functions, named)) }) => {
+                    let (names, places) = named.into_iter().unzip();
+                    Ok(Some(Self { labels, names, answers: Answers::OfProgram(functions, places) }))
+                }
+            };
+        };
         match &shape.by {
             By::Word => of_type(Labels::Plain),
             By::Ngram(_) => of_type(Labels::Phrases),
@@ -79,16 +92,25 @@ impl Shown {
     pub(crate) fn key(&self, text: &[u8]) -> Result<Vec<u8>, Failure> {
         let wrong = |what: String| Failure::Usage(format!("{}: {what}", String::from_utf8_lossy(text)));
         match &self.labels {
-            Labels::Columns(columns) => {
-                let cells: Vec<&[u8]> = text.split(|&byte| byte == b'\t').collect();
-                match cells.len() == columns.len() {
-                    true => Ok(joined(&cells)),
-                    false => Err(wrong(format!(
+            Labels::Columns(_) | Labels::Cube(_) => {
+                let (cells, names): (Vec<&[u8]>, _) =
+                    (text.split(|&byte| byte == b'\t').collect(), self.labels.names());
+                if cells.len() != names.len() {
+                    return Err(wrong(format!(
                         "a group of this table has {} columns, with tabs between them: {}",
-                        columns.len(),
-                        columns.join(", ")
-                    ))),
+                        names.len(),
+                        names.join(", ")
+                    )));
                 }
+                let (Labels::Cube(_), Some((grouping, cells))) = (&self.labels, cells.split_last()) else {
+                    return Ok(joined(&cells));
+                };
+                let bits = std::str::from_utf8(grouping).ok().and_then(|bits| bits.parse::<u16>().ok());
+                let bits =
+                    bits.ok_or_else(|| wrong("the last column is the number of the grouping".into()))?;
+                let mut key = Vec::new();
+                keys::push_grouping(Grouping::from_bits(bits), &joined(cells), &mut key);
+                Ok(key)
             }
             Labels::Phrases => Ok(phrases::key(text)),
             Labels::Kmers(k) => {
@@ -113,6 +135,11 @@ impl Shown {
                 (joined(&cells), cells.last() != Some(&&b"\\N"[..]))
             }
             Labels::Phrases => (phrases::key(text), true),
+            Labels::Cube(_) => {
+                let reason = "groups by fewer columns are in the order of their groupings: give a range with --hex, or \
+                              scan all";
+                return Err(Failure::work(reason));
+            }
             Labels::Kmers(_) => {
                 let reason =
                     "k-mers have no ranges: of a k-mer and its reverse complement the lesser is kept";
@@ -130,7 +157,7 @@ impl Shown {
     pub(crate) fn sheet(&self, form: Form, notation: Notation) -> Result<GroupSheet<'_>, Failure> {
         let style = match (form, &self.labels) {
             (Form::Json, _) => Style::Json,
-            (Form::Text, Labels::Columns(_)) => Style::Tsv,
+            (Form::Text, Labels::Columns(_) | Labels::Cube(_)) => Style::Tsv,
             (Form::Text, _) => Style::Plain,
         };
         let mut sheet = Sheet::open(None, style)?;
@@ -174,6 +201,10 @@ impl GroupSheet<'_> {
         }
         match (state, &self.shown.answers) {
             (Some(state), Answers::OfStore(functions)) => cells.extend(functions.finish(state)?),
+            (Some(state), Answers::OfProgram(functions, places)) => {
+                let answers = functions.finish(state)?;
+                cells.extend(places.iter().map(|&place| answers[place].clone()));
+            }
             (Some(state), Answers::OfType(function)) => cells.extend(function.finish(state)?),
             (None, _) => cells.extend(self.shown.names.iter().map(|_| Value::Null)),
         }

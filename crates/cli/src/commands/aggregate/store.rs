@@ -88,16 +88,18 @@ impl Store {
         };
         let inputs_name = format!("{name}{INPUTS}");
         let is_known = db.tables().iter().any(|(table, _)| *table == inputs_name);
+        let has_groups = db.tables().iter().any(|(table, _)| table == name);
         if is_read_only && !is_known {
-            return Err(Failure::work(format!(
-                "{place} has no groups called `{name}`; it has {}",
-                names(db)
-            )));
+            return Err(Failure::work(match has_groups {
+                true => {
+                    format!("forebay aggregate did not make table `{name}` of {place}; forebay scan shows it")
+                }
+                false => format!("{place} has no groups called `{name}`; it has {}", names(db)),
+            }));
         }
         if !is_known && args.by.is_none() {
             return Err(say_by());
         }
-        let has_groups = db.tables().iter().any(|(table, _)| table == name);
         let inputs = db.table(&inputs_name).existing(is_read_only).open()?;
         let kept = kept_shape(&inputs)?;
         let is_new = kept.is_none();

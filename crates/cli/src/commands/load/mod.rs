@@ -105,7 +105,7 @@ pub(crate) fn run(args: &LoadArgs, common: &Common) -> Result<(), Failure> {
         }
         // Whatever closing may add else, or whoever reads no more, the first cause is the one to tell.
         let _ = report::acknowledged(common.form(), tally.records);
-        return Err(stop.into_failure(&name, tally.records));
+        return Err(stop.by_format(args.format, &args.file).into_failure(&name, tally.records));
     }
     let stats = db.stats();
     let closing = Stopwatch::start();

@@ -1,6 +1,7 @@
 //! From a source to the table, batch by batch.
 
 use std::io;
+use std::path::Path;
 
 use forebay::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use forebay::{Batch, Database, Durability, Table};
@@ -8,6 +9,7 @@ use hdrhistogram::Histogram;
 
 use crate::clock::Stopwatch;
 use crate::failure::Failure;
+use crate::input::format::Format;
 use crate::input::{Position, Source, TroubleKind};
 use crate::output::counted;
 use crate::progress::Progress;
@@ -31,6 +33,19 @@ pub(super) enum Stop {
 }
 
 impl Stop {
+    /// What is wrong with an input, and, where its name tells another format than it is read as, that.
+    pub(super) fn by_format(self, asked: Option<Format>, path: &Path) -> Self {
+        let is_other = asked.zip(Format::of(path)).is_some_and(|(asked, named)| asked != named);
+        let told = |reason: String| {
+            format!("{reason}; --format says how it is read, and its name says another format")
+        };
+        match self {
+            Self::Header(reason) if is_other => Self::Header(told(reason)),
+            Self::Bad(at, reason) if is_other => Self::Bad(at, told(reason)),
+            stop => stop,
+        }
+    }
+
     /// Says it of the input called `name`.
     pub(super) fn into_failure(self, name: &str, acknowledged: u64) -> Failure {
         match self {

@@ -10,6 +10,9 @@ use crate::form::Form;
 use crate::output::{Output, counted, thousands};
 use forebay_units::sizes;
 
+/// Of less a person is not told how often it was written.
+const TOLD_BYTES_MIN: u64 = 1 << 20;
+
 /// How far a load came that failed.
 pub(super) fn acknowledged(form: Form, records: u64) -> Result<(), Failure> {
     if form == Form::Json {
@@ -85,10 +88,14 @@ pub(super) fn print(
                 tally.seconds,
                 thousands(rate as u64),
             ))?;
+            // Of little it says nothing of a load: it is what a manifest and files take however little is in them.
+            let amplification = match tally.record_bytes < TOLD_BYTES_MIN {
+                true => String::new(),
+                false => format!("write amplification {write_amplification:.2}, "),
+            };
             output.line(format_args!(
-                "write amplification {:.2}, stalled {:.2} s, batch latency p50 {:.0} us, p99 {:.0} us, \
-                 p99.9 {:.0} us, max {:.0} us",
-                write_amplification,
+                "{amplification}stalled {:.2} s, batch latency p50 {:.0} us, p99 {:.0} us, p99.9 {:.0} us, \
+                 max {:.0} us",
                 stats.stall_seconds,
                 microseconds(0.5),
                 microseconds(0.99),

@@ -10,6 +10,7 @@ mod numbers;
 mod parquet;
 mod partial;
 mod pipes;
+mod programs;
 mod refusals;
 mod rescued;
 mod rotated;

@@ -338,6 +338,7 @@ impl Cursor {
 
     #[cold]
     fn fail(&mut self, error: Error) -> Error {
+        let error = self.table.blamed(error);
         self.failed = Some(error.clone());
         self.merge = None;
         self.stand = Stand::BehindLast;

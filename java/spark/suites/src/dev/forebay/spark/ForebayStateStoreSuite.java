@@ -137,7 +137,7 @@ public final class ForebayStateStoreSuite extends StateStoreSuiteBase<ForebaySta
         Set<Tuple2<Tuple2<String, Object>, Object>> data = new HashSet<>();
         try {
             long read = version < 0 ? newest(provider.stateStoreId()) : version;
-            StateStore store = fresh.getStore(read, Option.empty());
+            StateStore store = fresh.open(read, Option.empty(), Access.WRITE, false);
             StateStoreIterator<UnsafeRowPair> rows = store.iterator("default");
             while (rows.hasNext()) {
                 data.add(StateStoreTestsHelper.rowPairToDataPair(rows.next()));

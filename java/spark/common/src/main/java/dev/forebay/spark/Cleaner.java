@@ -108,7 +108,7 @@ final class Cleaner {
         });
         deleteSharedOfRocksDb(files, keptFrom);
         for (FileStatus status : files) {
-            Optional<Naming.Version> version = Naming.changesOrRocksDb(status.getPath()).or(() -> unfinished(status));
+            Optional<Naming.Version> version = Naming.ofSpark(status.getPath()).or(() -> unfinished(status));
             if (version.isPresent() && version.get().number() < keptFrom) {
                 remote.delete(status.getPath());
             }
@@ -116,17 +116,13 @@ final class Cleaner {
         versionMin = keptFrom;
     }
 
-    /** Where the last snapshots of RocksDB's go, what they share goes first: once they are gone nobody would look for it. */
+    /** Where the last snapshots of RocksDB's go, what they share goes, too. */
     private void deleteSharedOfRocksDb(List<FileStatus> files, long keptFrom) {
-        List<Long> numbers = files.stream().map(status -> Naming.version(status.getPath(), Naming.ROCKSDB))
-                .flatMap(Optional::stream).map(Naming.Version::number).toList();
-        if (numbers.isEmpty() || numbers.stream().anyMatch(number -> number >= keptFrom)) {
-            return;
-        }
-        for (String folder : Naming.ROCKSDB_FOLDERS) {
-            org.apache.hadoop.fs.Path path = new org.apache.hadoop.fs.Path(naming.root(), folder);
-            if (remote.exists(path)) {
-                remote.delete(path);
+        boolean isNeeded = files.stream().map(status -> Naming.version(status.getPath(), Naming.Maker.ROCKSDB.kind))
+                .flatMap(Optional::stream).anyMatch(version -> version.number() >= keptFrom);
+        for (FileStatus status : files) {
+            if (!isNeeded && status.isDirectory() && Naming.ROCKSDB_FOLDERS.contains(status.getPath().getName())) {
+                remote.delete(status.getPath());
             }
         }
     }

@@ -34,6 +34,28 @@ record Coder(RocksDBKeyStateEncoder keys, RocksDBValueStateEncoder values, Famil
                 isList ? Family.Values.LIST : Family.Values.ONE);
     }
 
+    /** The same from the bytes of rows. */
+    Plan.Rows rows(StructType keySchema, StructType valueSchema) {
+        return new Plan.Rows() {
+            @Override
+            public byte[] key(byte[] bytes) {
+                return Coder.this.key(row(keySchema, bytes));
+            }
+
+            @Override
+            public byte[] value(byte[] bytes) {
+                return Coder.this.value(row(valueSchema, bytes));
+            }
+        };
+    }
+
+    /** Before Spark 2.3 rows could have four bytes behind their end. */
+    private static UnsafeRow row(StructType schema, byte[] bytes) {
+        UnsafeRow row = new UnsafeRow(schema.fields().length);
+        row.pointTo(bytes, bytes.length / Long.BYTES * Long.BYTES);
+        return row;
+    }
+
     byte[] key(UnsafeRow row) {
         return keys.encodeKey(row);
     }

@@ -59,9 +59,12 @@ public final class ForebayStateStore extends ReadBase implements StateStore {
         }
         provider.addCoder(name, keySchema, valueSchema, spec, useMultipleValuesPerKey);
         Coder coder = provider.coder(name);
+        boolean wasChanged = isChanged;
+        isChanged = true;
         if (database().createFamily(name, isInternal, coder.order(), coder.list())) {
-            isChanged = true;
             provider.state().forceSnapshot();
+        } else {
+            isChanged = wasChanged;
         }
     }
 

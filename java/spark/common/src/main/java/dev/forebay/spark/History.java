@@ -10,6 +10,8 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
+import org.apache.hadoop.fs.FileStatus;
+import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.errors.QueryExecutionErrors;
 import org.apache.spark.sql.execution.streaming.state.LineageItem;
 import org.slf4j.Logger;
@@ -28,8 +30,19 @@ final class History {
      * @param snapshot where it begins; none for nothing
      * @param changelogs what follows, in its order
      * @param lineage with ids, what stands before the next commit
+     * @param deltas of which versions there are the changes of Spark's provider that keeps state in memory
      */
-    record Way(Optional<Naming.Snapshot> snapshot, List<Naming.Version> changelogs, List<LineageItem> lineage) {
+    record Way(Optional<Naming.Snapshot> snapshot, List<Naming.Version> changelogs, List<LineageItem> lineage, Set<Long> deltas) {
+        Way(Optional<Naming.Snapshot> snapshot, List<Naming.Version> changelogs, List<LineageItem> lineage) {
+            this(snapshot, changelogs, lineage, Set.of());
+        }
+
+        /** Whether it leads over what Spark's providers have left. */
+        boolean takesOver() {
+            return snapshot.filter(start -> start.maker() != Naming.Maker.FOREBAY).isPresent()
+                    || changelogs.stream().anyMatch(version -> deltas.contains(version.number()));
+        }
+
         long begin() {
             return snapshot.map(Naming.Snapshot::number).orElse(0L);
         }
@@ -40,13 +53,26 @@ final class History {
         this.naming = naming;
     }
 
-    /** All snapshots that are there. */
-    private Set<Naming.Snapshot> snapshots() {
-        if (!remote.exists(naming.root())) {
-            return Set.of();
+    private List<Path> files() {
+        return remote.exists(naming.root()) ? remote.list(naming.root()).stream().map(FileStatus::getPath).toList() : List.of();
+    }
+
+    private static Set<Naming.Snapshot> snapshots(List<Path> files) {
+        return files.stream().map(Naming::snapshot).flatMap(Optional::stream).collect(Collectors.toSet());
+    }
+
+    /** Versions that have changes of Spark's provider that keeps state in memory, and none in a changelog. */
+    private static Set<Long> deltas(List<Path> files) {
+        Set<Long> deltas = numbers(files, Naming.DELTA);
+        if (!deltas.isEmpty()) {
+            deltas.removeAll(numbers(files, Naming.CHANGELOG));
         }
-        return remote.list(naming.root()).stream().map(status -> Naming.snapshot(status.getPath()))
-                .flatMap(Optional::stream).collect(Collectors.toSet());
+        return deltas;
+    }
+
+    private static Set<Long> numbers(List<Path> files, String kind) {
+        return files.stream().map(path -> Naming.version(path, kind)).flatMap(Optional::stream)
+                .map(Naming.Version::number).collect(Collectors.toSet());
     }
 
     /** The snapshot of a version among some: ours before another's. */
@@ -64,33 +90,35 @@ final class History {
 
     /** Ways to a version without ids, the shortest first. Each is made as it is asked for. */
     Iterator<Way> ways(long number) {
-        Set<Naming.Snapshot> there = snapshots();
+        List<Path> files = files();
+        Set<Naming.Snapshot> there = snapshots(files);
+        Set<Long> deltas = deltas(files);
         List<Long> newestFirst = there.stream().map(Naming.Snapshot::number)
                 .filter(begin -> begin > 0 && begin <= number).distinct().sorted(Comparator.reverseOrder()).toList();
         Stream<Way> found = newestFirst.stream()
                 .flatMap(begin -> snapshot(begin, number, there).stream())
-                .map(snapshot -> new Way(Optional.of(snapshot), plain(snapshot.number(), number), List.of()));
-        Way whole = new Way(Optional.empty(), plain(0, number), List.of());
+                .map(snapshot -> new Way(Optional.of(snapshot), plain(snapshot.number(), number), List.of(), deltas));
+        Way whole = new Way(Optional.empty(), plain(0, number), List.of(), deltas);
         return Stream.concat(found, Stream.of(whole)).iterator();
     }
 
     /** The snapshot of a version without an id from which another one goes on. */
     private Optional<Naming.Snapshot> snapshot(long number, long last, Set<Naming.Snapshot> there) {
-        Naming.Snapshot rocksDb = new Naming.Snapshot(new Naming.Version(number, Optional.empty()), Naming.Maker.ROCKSDB);
-        if (there.contains(rocksDb) && isOfRocksDb(number, last)) {
-            return Optional.of(rocksDb);
+        Optional<Naming.Snapshot> ofSpark = find(new Naming.Version(number, Optional.empty()), there);
+        if (ofSpark.isPresent() && isOfSpark(number, last)) {
+            return ofSpark;
         }
         return ours(number, last, there).map(version -> new Naming.Snapshot(version, Naming.Maker.FOREBAY)).filter(there::contains);
     }
 
-    /** Whether RocksDB's provider made a version, and no attempt of ours since, nor what another version goes on from. */
-    private boolean isOfRocksDb(long number, long last) {
+    /** Whether a provider of Spark's made a version, and no attempt of ours since, nor what another version goes on from. */
+    private boolean isOfSpark(long number, long last) {
         return ourAttempt(number).isEmpty()
                 && (number == last || ourAttempt(number + 1).filter(made -> !made.base().equals(Attempt.UNKNOWN)).isEmpty());
     }
 
-    /** As {@link #attempt}, where that provider may have left no changelog, or one that it had no need to read. */
-    private Optional<Attempt> ourAttempt(long number) {
+    /** As {@link #attempt}, where such a provider may have left no changelog, or one that it had no need to read. */
+    Optional<Attempt> ourAttempt(long number) {
         try {
             return attempt(number);
         } catch (Throwable error) {
@@ -126,22 +154,30 @@ final class History {
     private boolean isLost(long number) {
         try (InputStream in = remote.open(naming.changelog(new Naming.Version(number, Optional.empty())))) {
             in.transferTo(OutputStream.nullOutputStream());
-            return true;
         } catch (Exception error) {
             return Opener.isDamage(error);
+        }
+        try {
+            // What failed before may have been the way to it.
+            attempt(number);
+            return false;
+        } catch (Throwable error) {
+            return true;
         }
     }
 
     /** From the very snapshot of a version to another version. */
     Way way(Naming.Version snapshot, Naming.Version last) {
-        Set<Naming.Snapshot> there = snapshots();
-        Naming.Snapshot exact = find(snapshot, there).orElse(new Naming.Snapshot(snapshot, Naming.Maker.FOREBAY));
+        List<Path> files = files();
+        Set<Naming.Snapshot> there = snapshots(files);
+        Naming.Snapshot ours = new Naming.Snapshot(snapshot, Naming.Maker.FOREBAY);
+        Naming.Snapshot exact = find(snapshot, there).orElse(ours);
         if (last.id().isPresent() && last.number() > snapshot.number()) {
             List<LineageItem> items = lineage(snapshot.number() + 1, new LineageItem(last.number(), last.id().get()));
             return new Way(Optional.of(exact), items.stream().map(Lineage::version).toList(), items);
         }
-        Naming.Snapshot named = snapshot.id().isPresent() ? exact : snapshot(snapshot.number(), last.number(), there).orElse(exact);
-        return new Way(Optional.of(named), plain(snapshot.number(), last.number()), List.of());
+        Naming.Snapshot named = snapshot.id().isPresent() ? exact : snapshot(snapshot.number(), last.number(), there).orElse(ours);
+        return new Way(Optional.of(named), plain(snapshot.number(), last.number()), List.of(), deltas(files));
     }
 
     private static List<Naming.Version> plain(long after, long last) {
@@ -167,7 +203,7 @@ final class History {
     /** Those that begin before it; where none does that its changelog tells of, older changelogs are asked at once. */
     private Stream<Way> longer(LineageItem last) {
         List<LineageItem> lineage = lineage(last);
-        Set<Naming.Snapshot> snapshots = snapshots();
+        Set<Naming.Snapshot> snapshots = snapshots(files());
         List<Way> ways = ways(lineage, last.version(), snapshots);
         Stream<Way> older = Stream.of(lineage).flatMap(known -> older(known, snapshots));
         if (!ways.isEmpty()) {

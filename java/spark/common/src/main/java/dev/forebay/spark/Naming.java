@@ -14,8 +14,8 @@ final class Naming {
     static final String CHANGELOG = ".changelog";
     /** All of a version: which files it is made of. */
     static final String SNAPSHOT = ".forebay";
-    /** The same, by Spark's provider with RocksDB, from before this one took the checkpoint over. */
-    static final String ROCKSDB = ".zip";
+    /** Changes of one version, and all of one, by Spark's provider that keeps state in memory. */
+    static final String DELTA = ".delta";
     /** What such snapshots share: the folders of tables, and of logs. */
     static final List<String> ROCKSDB_FOLDERS = List.of("SSTs", "logs");
     /** The folder of those files. */
@@ -29,10 +29,17 @@ final class Naming {
         }
     }
 
-    /** Who made a snapshot. */
+    /** Who made a snapshot: this provider, or one of Spark's from before this one took the checkpoint over. */
     enum Maker {
-        FOREBAY,
-        ROCKSDB
+        FOREBAY(SNAPSHOT),
+        ROCKSDB(".zip"),
+        IN_MEMORY(".snapshot");
+
+        final String kind;
+
+        Maker(String kind) {
+            this.kind = kind;
+        }
     }
 
     /** All of a version, as it stands where checkpoints are. */
@@ -65,7 +72,11 @@ final class Naming {
     }
 
     Path path(Snapshot snapshot) {
-        return new Path(root, snapshot.version() + (snapshot.maker() == Maker.FOREBAY ? SNAPSHOT : ROCKSDB));
+        return new Path(root, snapshot.version() + snapshot.maker().kind);
+    }
+
+    Path delta(Version version) {
+        return new Path(root, version + DELTA);
     }
 
     /** Where a file is that a snapshot of RocksDB's shares. */
@@ -84,8 +95,8 @@ final class Naming {
 
     /** The snapshot that a file is, if it is one. */
     static Optional<Snapshot> snapshot(Path path) {
-        return version(path, SNAPSHOT).map(version -> new Snapshot(version, Maker.FOREBAY))
-                .or(() -> version(path, ROCKSDB).map(version -> new Snapshot(version, Maker.ROCKSDB)));
+        return Stream.of(Maker.values())
+                .flatMap(maker -> version(path, maker.kind).map(version -> new Snapshot(version, maker)).stream()).findFirst();
     }
 
     /** More digits than a version has. */
@@ -107,9 +118,10 @@ final class Naming {
         return Optional.of(new Version(Long.parseLong(number), id));
     }
 
-    /** The version of a changelog, of a snapshot of RocksDB's, or of a sum that Spark keeps beside one. */
-    static Optional<Version> changesOrRocksDb(Path path) {
-        return Stream.of(CHANGELOG, ROCKSDB).flatMap(kind -> Stream.of(kind, kind + ".crc"))
+    /** The version of changes, of a snapshot of Spark's providers, or of a sum that Spark keeps beside one. */
+    static Optional<Version> ofSpark(Path path) {
+        return Stream.of(CHANGELOG, DELTA, Maker.ROCKSDB.kind, Maker.IN_MEMORY.kind)
+                .flatMap(kind -> Stream.of(kind, kind + ".crc"))
                 .flatMap(kind -> version(path, kind).stream()).findFirst();
     }
 

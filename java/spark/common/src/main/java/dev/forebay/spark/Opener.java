@@ -2,6 +2,7 @@ package dev.forebay.spark;
 
 import dev.forebay.ForebayException;
 import dev.forebay.spark.Metrics.Name;
+import java.io.EOFException;
 import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.nio.file.Path;
@@ -54,7 +55,7 @@ final class Opener {
         StateDatabase database = null;
         try {
             database = restore(way, directory, earlier == null ? directory : earlier, before, incarnation);
-            database.createDefault(plan.shape().defaultName(), plan.shape().order(), plan.shape().values());
+            createDefault(database);
             String attempt = replay(database, way);
             return new Opened(database, directory, incarnation, attempt);
         } catch (Throwable error) {
@@ -89,6 +90,14 @@ final class Opener {
                 new RocksDbSnapshot(plan, version, directory("rocksdb")).bringInto(database);
                 return database;
             }
+            if (way.snapshot().get().maker() == Naming.Maker.IN_MEMORY) {
+                database = new StateDatabase(directory, plan.settings(), plan.pool());
+                createDefault(database);
+                database.beginReplay();
+                replayRows(database, plan.naming().path(way.snapshot().get()));
+                database.endReplay();
+                return database;
+            }
             Manifest manifest = snapshots.read(version);
             snapshots.download(manifest, directory, earlier, before);
             incarnation.rebase(version, manifest);
@@ -115,12 +124,41 @@ final class Opener {
         return false;
     }
 
+    private void createDefault(StateDatabase database) {
+        database.createDefault(plan.shape().defaultName(), plan.shape().order(), plan.shape().values());
+    }
+
+    /** Brings in what a file of Spark's provider tells that keeps state in memory: it is as a changelog of rows. */
+    private void replayRows(StateDatabase database, org.apache.hadoop.fs.Path path) throws Manifest.Damaged {
+        Family family = database.family(plan.shape().defaultName());
+        try (RemoteFiles.ChangelogReader reader = plan.remote().changelogReader(path)) {
+            while (reader.hasNext()) {
+                var record = reader.next();
+                byte[] key = plan.rows().key(record._2());
+                if (record._3() == null) {
+                    database.delete(family, key);
+                } else {
+                    database.put(family, key, plan.rows().value(record._3()));
+                }
+            }
+        } catch (Exception error) {
+            if (error instanceof EOFException) {
+                throw new Manifest.Damaged("the file " + path + " ends too early", error);
+            }
+            throw error;
+        }
+    }
+
     /** What follows. Every other way has it, too, so an error here is the version's. */
-    private String replay(StateDatabase database, History.Way way) {
+    private String replay(StateDatabase database, History.Way way) throws Manifest.Damaged {
         long begin = System.currentTimeMillis();
         String attempt = way.snapshot().flatMap(Naming.Snapshot::id).orElse(Attempt.UNKNOWN);
         database.beginReplay();
         for (Naming.Version version : way.changelogs()) {
+            if (way.deltas().contains(version.number())) {
+                replayRows(database, plan.naming().delta(version));
+                continue;
+            }
             var reader = plan.remote().changelogReader(plan.naming().changelog(version));
             Optional<Attempt> made = Replay.into(database, version, reader, plan.shape());
             if (made.isPresent() && !made.get().base().equals(attempt) && !attempt.equals(Attempt.UNKNOWN)) {

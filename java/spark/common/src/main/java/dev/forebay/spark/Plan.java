@@ -6,7 +6,14 @@ import java.util.function.LongSupplier;
 
 /** What a store is made with. The clock has milliseconds, as the times of files do. */
 record Plan(RemoteFiles remote, Naming naming, Path local, Settings settings, Pool pool, Shape shape, Retention retention,
-        LongSupplier clock) {
+        Rows rows, LongSupplier clock) {
+
+    /** Rows of the first family, as they stand in memory, as they are kept. */
+    interface Rows {
+        byte[] key(byte[] row);
+
+        byte[] value(byte[] row);
+    }
 
     /** How the first family is, and whether there may be more. */
     record Shape(String defaultName, Family.Order order, Family.Values values, boolean hasFamilies, boolean hasIds) {}

@@ -76,7 +76,8 @@ abstract class ProviderBase {
         String local = "StateStoreId(opId=" + id.operatorId() + ",partId=" + id.partitionId() + ",name=" + id.storeName() + ")";
         this.state = new VersionedState(
                 new Plan(remote, naming, Minor.localDirectory(local), settings,
-                        ExecutorPool.of(settings), shape, retention, System::currentTimeMillis),
+                        ExecutorPool.of(settings), shape, retention, first.rows(keySchema, valueSchema),
+                        System::currentTimeMillis),
                 version -> Minor.snapshotUploaded(id, runId, conf, version));
     }
 

@@ -15,11 +15,14 @@ import java.util.Map;
 import java.util.zip.ZipEntry;
 import java.util.zip.ZipException;
 import java.util.zip.ZipInputStream;
+import org.rocksdb.BlockBasedTableConfig;
+import org.rocksdb.LRUCache;
 import org.rocksdb.Options;
 import org.rocksdb.ReadOptions;
 import org.rocksdb.RocksDB;
 import org.rocksdb.RocksDBException;
 import org.rocksdb.RocksIterator;
+import org.rocksdb.Status;
 import org.rocksdb.StringAppendOperator;
 
 /**
@@ -36,6 +39,9 @@ final class RocksDbSnapshot {
     private static final String DESCRIPTION_FORMAT = "v[12]";
     /** Where RocksDB looks for logs that are whole. */
     private static final String ARCHIVE = "archive";
+    /** One pass needs little, which is beside the pool's memory. */
+    private static final long CACHE_BYTES = 8 << 20;
+    private static final int OPEN_FILES_MAX = 64;
 
     private final Plan plan;
     private final org.apache.hadoop.fs.Path source;
@@ -126,11 +132,12 @@ final class RocksDbSnapshot {
                     + " column families, and the query's operator wants them otherwise: run it as it was run before");
         }
         List<Family.Shape> shapes = new ArrayList<>();
-        shapes.add(new Family.Shape(first.defaultName(), (short) 0, false, first.order(), first.values()));
+        short firstId = (short) description.path("columnFamilyMapping").path(first.defaultName()).asInt();
+        shapes.add(new Family.Shape(first.defaultName(), firstId, false, first.order(), first.values()));
         for (Map.Entry<String, JsonNode> family : description.path("columnFamilyMapping").properties()) {
             short id = (short) family.getValue().asInt();
             boolean isInternal = description.path("columnFamilyTypeMap").path(family.getKey()).asBoolean();
-            if (id != 0) {
+            if (id != firstId) {
                 shapes.add(new Family.Shape(family.getKey(), id, isInternal, Family.Order.KEY, Family.Values.UNKNOWN));
             }
         }
@@ -140,7 +147,9 @@ final class RocksDbSnapshot {
     private void copy(StateDatabase database) throws IOException {
         RocksDB.loadLibrary();
         try (StringAppendOperator append = new StringAppendOperator((char) Family.DELIMITER);
-                Options options = new Options().setMergeOperator(append);
+                LRUCache cache = new LRUCache(CACHE_BYTES);
+                Options options = new Options().setMergeOperator(append).setMaxOpenFiles(OPEN_FILES_MAX).setTableFormatConfig(
+                        new BlockBasedTableConfig().setBlockCache(cache).setCacheIndexAndFilterBlocks(true));
                 RocksDB from = RocksDB.openReadOnly(options, directory.toString());
                 ReadOptions once = new ReadOptions().setFillCache(false).setVerifyChecksums(true);
                 RocksIterator entries = from.newIterator(once)) {
@@ -149,6 +158,9 @@ final class RocksDbSnapshot {
             }
             entries.status();
         } catch (RocksDBException error) {
+            if (error.getStatus() != null && error.getStatus().getCode() == Status.Code.IOError) {
+                throw new IOException("the snapshot " + source + " cannot be read here: " + error.getMessage(), error);
+            }
             throw damaged("RocksDB says: " + error.getMessage(), error);
         }
         database.endBringing();
@@ -159,7 +171,7 @@ final class RocksDbSnapshot {
         if (hasFamilies && key.length < Family.ID_BYTES) {
             throw damaged("a key in it has no column family", null);
         }
-        Family family = database.family(hasFamilies ? Family.idOf(key) : 0);
+        Family family = hasFamilies ? database.family(Family.idOf(key)) : database.family(plan.shape().defaultName());
         if (family == null) {
             throw damaged("a key in it is of column family " + Family.idOf(key) + ", which it does not name", null);
         }

@@ -8,8 +8,10 @@ import java.io.IOException;
 import java.io.InputStream;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Comparator;
 import java.util.List;
+import java.util.Optional;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.apache.hadoop.fs.FileStatus;
@@ -17,18 +19,23 @@ import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.SparkSession;
 
 /**
- * Takes over the checkpoint of a query whose state is in RocksDB: Spark notes a query's state store with each batch, and
- * keeps it for good. This changes that note, and nothing else. What RocksDB has left of each store is read by the first
- * batch that follows, by each executor for its own stores, and committed with that batch.
+ * Takes over the checkpoint of a query whose state is in one of Spark's own stores, in memory or in RocksDB: Spark notes a
+ * query's state store with each batch, and keeps it for good. This changes that note, and nothing else. What Spark's store
+ * has left is read by the first batch that follows, by each executor for its own partitions, and committed with that batch.
  *
- * <p>The query must have ended. Until a store has a snapshot of ours, {@link #undo} changes the note back: the first
- * commit has one where RocksDB had one before, and others follow as they do.
+ * <p>The query must have ended. {@link #undo} changes the note back, and removes what a batch has left that was not
+ * committed, until a committed batch has a snapshot of ours: the first one has, but where RocksDB had none before; there
+ * they follow as they do.
  */
 public final class TakeOver {
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final String STATE = "spark.sql.streaming.stateStore.";
     private static final String PROVIDER = STATE + "providerClass";
-    private static final String ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider";
+    /** Behind the name of a note: what it was before. */
+    private static final String BEFORE = ".before";
+    private static final String SPARK = "org.apache.spark.sql.execution.streaming.state.";
+    private static final String ROCKSDB = SPARK + "RocksDBStateStoreProvider";
+    private static final String IN_MEMORY = SPARK + "HDFSBackedStateStoreProvider";
     private static final String FOREBAY = ForebayStateStoreProvider.class.getName();
     private static final String ROW_CHECKSUMS = STATE + "rowChecksum.enabled";
     private static final String JOIN_FORMAT = "spark.sql.streaming.join.stateFormatVersion";
@@ -55,18 +62,18 @@ public final class TakeOver {
      * @throws IllegalArgumentException if it has no batch, or state that cannot be taken over: nothing was changed
      */
     public static void checkpoint(SparkSession spark, String location) throws IOException {
-        with(spark, location, ROCKSDB, FOREBAY);
+        with(spark, location, TakeOver::take);
     }
 
     /**
-     * Gives a checkpoint back to RocksDB's provider.
+     * Gives a checkpoint back to the store that it was taken over from.
      *
      * @param location the query's checkpoint location
      * @throws IOException if it cannot be read or written
      * @throws IllegalArgumentException if its state has snapshots of ours since: nothing was changed
      */
     public static void undo(SparkSession spark, String location) throws IOException {
-        with(spark, location, FOREBAY, ROCKSDB);
+        with(spark, location, TakeOver::giveBack);
     }
 
     /** As {@code spark-submit --class dev.forebay.spark.TakeOver JAR [--undo] CHECKPOINT} calls it. */
@@ -84,37 +91,76 @@ public final class TakeOver {
         spark.stop();
     }
 
-    private static void with(SparkSession spark, String location, String from, String to) throws IOException {
+    private interface Change {
+        /** Changes a query's settings. */
+        void to(TakeOver one, ObjectNode settings) throws IOException;
+    }
+
+    private static void with(SparkSession spark, String location, Change change) throws IOException {
         TakeOver one = new TakeOver(spark, location);
         try {
-            one.change(from, to);
+            one.change(change);
         } finally {
             one.files.close();
         }
     }
 
-    private void change(String from, String to) throws IOException {
+    private void change(Change change) throws IOException {
         Path path = newestBatch();
         byte[][] lines = lines(path);
         JsonNode note = JSON.readTree(lines[1]);
-        JsonNode settings = note.path("conf");
-        String provider = settings.path(PROVIDER).asText();
-        if (provider.equals(to)) {
+        if (!(note.path("conf") instanceof ObjectNode settings) || !settings.has(PROVIDER)) {
+            throw wrong("the note " + path + " tells no state store");
+        }
+        String before = settings.path(PROVIDER).asText();
+        change.to(this, settings);
+        if (settings.path(PROVIDER).asText().equals(before)) {
             return;
         }
-        if (!provider.equals(from)) {
-            throw wrong("its state is that of '" + provider + "', not of " + from);
-        }
-        if (to.equals(ROCKSDB)) {
-            checkBack();
-        } else {
-            check(settings);
-        }
-        ((ObjectNode) settings).put(PROVIDER, to);
+        // Where a file is replaced by deleting it first, somebody who is killed between leaves none.
+        write(path.suffix(BEFORE), lines);
         lines[1] = JSON.writeValueAsBytes(note);
-        try (RemoteFiles.Output out = files.create(path)) {
-            write(out, lines);
+        write(path, lines);
+        if (!Arrays.equals(lines(path)[1], lines[1])) {
+            throw new IOException("the note " + path + " was written, and is as it was: its file system replaces no files");
         }
+    }
+
+    private void take(ObjectNode settings) throws IOException {
+        String provider = settings.path(PROVIDER).asText();
+        if (provider.equals(FOREBAY)) {
+            return;
+        }
+        if (!provider.equals(ROCKSDB) && !provider.equals(IN_MEMORY)) {
+            throw wrong("its state is that of '" + provider + "', where that of " + ROCKSDB + " and of " + IN_MEMORY
+                    + " can be taken over");
+        }
+        check(settings);
+        settings.put(PROVIDER, FOREBAY);
+    }
+
+    private void giveBack(ObjectNode settings) {
+        if (!settings.path(PROVIDER).asText().equals(FOREBAY)) {
+            return;
+        }
+        // A batch makes the version behind its number.
+        long committed = newest("commits").map(TakeOver::number).orElse(-1L) + 1;
+        List<Path> state = state();
+        for (Path file : state) {
+            if (Naming.version(file, Naming.SNAPSHOT).filter(version -> version.number() <= committed).isPresent()) {
+                throw wrong("its state has a snapshot of Forebay's, which no other provider can read");
+            }
+        }
+        // Where none is, what was committed are changelogs, which are those of RocksDB's provider, too, but for their sums.
+        state.stream().filter(file -> isUndone(file, committed)).forEach(files::delete);
+        boolean isInMemory = state.stream().anyMatch(file -> Naming.version(file, Naming.DELTA).isPresent());
+        settings.put(PROVIDER, isInMemory ? IN_MEMORY : ROCKSDB);
+    }
+
+    private static boolean isUndone(Path file, long committed) {
+        return file.getName().endsWith(Naming.CHANGELOG + ".crc")
+                || Naming.version(file, Naming.SNAPSHOT).or(() -> Naming.version(file, Naming.CHANGELOG))
+                        .filter(version -> version.number() > committed).isPresent();
     }
 
     private void check(JsonNode settings) throws IOException {
@@ -136,33 +182,40 @@ public final class TakeOver {
         }
     }
 
-    /** Changelogs are Spark's own, snapshots are ours. */
-    private void checkBack() {
-        for (Path file : state()) {
-            if (Naming.version(file, Naming.SNAPSHOT).isPresent()) {
-                throw wrong("its state has a snapshot of Forebay's, which RocksDB's provider cannot read");
+    private void write(Path path, byte[][] lines) throws IOException {
+        try (RemoteFiles.Output out = files.create(path)) {
+            try {
+                for (byte[] line : List.of(lines[0], lines[1], new byte[] {'\n'}, lines[2])) {
+                    out.write(line);
+                }
+            } catch (IOException | RuntimeException error) {
+                out.cancel();
+                throw error;
             }
-        }
-    }
-
-    private static void write(RemoteFiles.Output out, byte[][] lines) throws IOException {
-        try {
-            for (byte[] line : List.of(lines[0], lines[1], new byte[] {'\n'}, lines[2])) {
-                out.write(line);
-            }
-        } catch (IOException | RuntimeException error) {
-            out.cancel();
-            throw error;
         }
     }
 
     /** The note of the newest batch: what a query goes on with. */
     private Path newestBatch() {
-        Path offsets = new Path(root, "offsets");
-        List<FileStatus> batches = files.exists(offsets) ? files.list(offsets) : List.of();
-        return batches.stream().map(FileStatus::getPath).filter(path -> path.getName().matches("[0-9]{1,18}"))
-                .max(Comparator.comparingLong(path -> Long.parseLong(path.getName())))
+        Path note = newest("offsets")
                 .orElseThrow(() -> wrong("it has no batch: give the place that the query has as checkpointLocation"));
+        newest("commits").filter(commit -> number(commit) > number(note)).ifPresent(commit -> {
+            throw wrong("batch " + number(commit) + " was committed, and has no note: copy " + note.getParent() + "/"
+                    + number(commit) + BEFORE + " to the same name without " + BEFORE);
+        });
+        return note;
+    }
+
+    /** The file with the greatest number in one of a query's logs. */
+    private Optional<Path> newest(String log) {
+        Path folder = new Path(root, log);
+        List<FileStatus> batches = files.exists(folder) ? files.list(folder) : List.of();
+        return batches.stream().map(FileStatus::getPath).filter(path -> path.getName().matches("[0-9]{1,18}"))
+                .max(Comparator.comparingLong(TakeOver::number));
+    }
+
+    private static long number(Path path) {
+        return Long.parseLong(path.getName());
     }
 
     /** The line of the format with its end, the line of settings without, and all that follows. */
@@ -173,8 +226,8 @@ public final class TakeOver {
         if (first == all.length || second == all.length) {
             throw wrong("the note " + path + " ends too early");
         }
-        return new byte[][] {java.util.Arrays.copyOfRange(all, 0, first), java.util.Arrays.copyOfRange(all, first, second - 1),
-            java.util.Arrays.copyOfRange(all, second, all.length)};
+        return new byte[][] {Arrays.copyOfRange(all, 0, first), Arrays.copyOfRange(all, first, second - 1),
+            Arrays.copyOfRange(all, second, all.length)};
     }
 
     private byte[] bytes(Path path) throws IOException {

@@ -102,7 +102,8 @@ final class VersionedState {
         }
         if (!isConfirmed && !plan.shape().hasIds() && version > 0) {
             // Another task of the same batch may have written over it since.
-            isConfirmed = history.attempt(version).filter(made -> made.id().equals(attempt)).isPresent();
+            Optional<Attempt> made = history.ourAttempt(version);
+            isConfirmed = made.map(Attempt::id).orElse(Attempt.UNKNOWN).equals(attempt);
             return isConfirmed;
         }
         return true;
@@ -163,7 +164,7 @@ final class VersionedState {
         attempt = local.attempt();
         isConfirmed = true;
         // What another provider has left is brought in once.
-        isSnapshotForced = way.snapshot().filter(snapshot -> snapshot.maker() == Naming.Maker.ROCKSDB).isPresent();
+        isSnapshotForced = way.takesOver();
         lastSnapshot = way.begin();
         lineage.reset(way.lineage());
         familyNumbers = database().families().stream()
@@ -178,11 +179,11 @@ final class VersionedState {
 
     /** The number by which changelogs name a family. */
     short familyNumber(String name) {
-        if (name.equals(plan.shape().defaultName())) {
-            return 0;
-        }
         Family family = database() == null ? null : database().family(name);
         Short number = family == null ? familyNumbers.get(name) : Short.valueOf(family.shape.id());
+        if (number == null && name.equals(plan.shape().defaultName())) {
+            return 0;
+        }
         if (number == null) {
             throw new IllegalStateException("column family " + name + " is not known: load a version that has it");
         }

@@ -17,6 +17,18 @@ import dev.forebay.Scan;
 final class Executor implements AutoCloseable {
     static final Pool POOL = new Pool(64 << 20, 2);
     static final String LISTS = "lists";
+    /** Keys and values are bytes here. */
+    private static final Plan.Rows ROWS = new Plan.Rows() {
+        @Override
+        public byte[] key(byte[] row) {
+            return row;
+        }
+
+        @Override
+        public byte[] value(byte[] row) {
+            return row;
+        }
+    };
 
     final VersionedState state;
     final Plan plan;
@@ -37,7 +49,7 @@ final class Executor implements AutoCloseable {
         Settings settings = new Settings(64 << 20, 2, true, 1000, options.graceMilliseconds(), "wb-tree", "wb-tree:ordered", "lz4", 8, true);
         RemoteFiles remote = around.apply(SparkFiles.of(root, "lz4", new Configuration()));
         plan = new Plan(remote, new Naming(root), local, settings, POOL, shape,
-                new Plan.Retention(options.deltas(), options.kept(), -1, 0), options.clock());
+                new Plan.Retention(options.deltas(), options.kept(), -1, 0), ROWS, options.clock());
         state = new VersionedState(plan, uploaded -> { });
     }
 

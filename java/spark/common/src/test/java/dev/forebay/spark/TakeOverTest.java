@@ -21,6 +21,7 @@ import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Encoders;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.execution.streaming.state.StateStore$;
 import org.apache.spark.sql.streaming.DataStreamWriter;
 import org.apache.spark.sql.streaming.ExpiredTimerInfo;
 import org.apache.spark.sql.streaming.ListState;
@@ -33,6 +34,7 @@ import org.apache.spark.sql.streaming.TimerValues;
 import org.apache.spark.sql.streaming.Trigger;
 import org.apache.spark.sql.streaming.ValueState;
 import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -41,11 +43,10 @@ import org.junit.jupiter.params.provider.MethodSource;
 import scala.collection.Iterator;
 import scala.jdk.javaapi.CollectionConverters;
 
-/** A query whose checkpoint was taken over tells what it would have told with RocksDB's provider. */
+/** A query whose checkpoint was taken over tells what it would have told with Spark's own provider. */
 class TakeOverTest {
     private static final String STATE = "spark.sql.streaming.stateStore.";
     private static final String PROVIDER = STATE + "providerClass";
-    private static final String ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider";
     private static SparkSession spark;
 
     @TempDir
@@ -60,8 +61,14 @@ class TakeOverTest {
                 .config("spark.sql.session.timeZone", "UTC")
                 .config(STATE + "minDeltasForSnapshot", 2)
                 .config("spark.sql.streaming.minBatchesToRetain", 2)
-                .config(PROVIDER, ROCKSDB)
+                .config("spark.sql.streaming.noDataMicroBatches.enabled", false)
                 .getOrCreate();
+    }
+
+    /** Maintenance would go on in a folder that is removed. */
+    @AfterEach
+    void unload() {
+        StateStore$.MODULE$.stop();
     }
 
     @AfterAll
@@ -71,16 +78,19 @@ class TakeOverTest {
 
     /** What a query does, and how its checkpoint is written. */
     private enum Query {
-        COUNTS(true, 1),
-        SESSIONS(false, 2),
-        DUPLICATES(true, 2),
-        JOIN(false, 1),
-        STATES(true, 1);
+        COUNTS("RocksDB", true, 1),
+        SESSIONS("RocksDB", false, 2),
+        WINDOWS("HDFSBacked", false, 1),
+        DUPLICATES("RocksDB", true, 2),
+        JOIN("HDFSBacked", false, 1),
+        STATES("RocksDB", true, 1);
 
+        final String provider;
         final boolean hasChangelogs;
         final int format;
 
-        Query(boolean hasChangelogs, int format) {
+        Query(String provider, boolean hasChangelogs, int format) {
+            this.provider = "org.apache.spark.sql.execution.streaming.state." + provider + "StateStoreProvider";
             this.hasChangelogs = hasChangelogs;
             this.format = format;
         }
@@ -89,7 +99,7 @@ class TakeOverTest {
             Dataset<Row> timed = events.withWatermark("time", "20 seconds");
             return switch (this) {
                 case COUNTS -> events.groupBy("word").count();
-                case SESSIONS -> timed.groupBy(session_window(col("time"), "3 seconds"), col("word")).count();
+                case SESSIONS, WINDOWS -> timed.groupBy(session_window(col("time"), "3 seconds"), col("word")).count();
                 case DUPLICATES -> timed.dropDuplicates("word", "time");
                 case JOIN -> timed.as("one").join(timed.as("other").where("word < 'm'"), expr(
                         "one.word = other.word and other.time between one.time and one.time + interval 4 seconds"), "leftOuter")
@@ -177,6 +187,7 @@ class TakeOverTest {
 
     /** Runs it over all files that are new, one a batch. Returns what it told. */
     private List<String> run(Query query, Path checkpoint) throws Exception {
+        spark.conf().set(PROVIDER, query.provider);
         spark.conf().set(STATE + "rocksdb.changelogCheckpointing.enabled", query.hasChangelogs);
         spark.conf().set(STATE + "checkpointFormatVersion", query.format);
         Dataset<Row> events = spark.readStream().option("maxFilesPerTrigger", 1).schema("seconds bigint, word string")
@@ -202,7 +213,11 @@ class TakeOverTest {
 
     /** All of them with more rounds: each takes ten seconds. */
     static List<Query> queries() {
-        return Rounds.COUNT > 1 ? List.of(Query.values()) : List.of(Query.COUNTS, Query.STATES);
+        return Rounds.COUNT > 1 ? List.of(Query.values()) : List.of(Query.COUNTS, Query.WINDOWS, Query.STATES);
+    }
+
+    static List<Query> few() {
+        return Rounds.COUNT > 1 ? queries() : List.of(Query.WINDOWS);
     }
 
     @ParameterizedTest
@@ -212,6 +227,10 @@ class TakeOverTest {
         Path moves = directory.resolve("moves");
         addFiles(0, 3);
         assertEquals(run(query, stays), run(query, moves));
+        if (query == Query.STATES && !spark.version().matches("4[.][01].*")) {
+            refused(moves, "with RocksDB's provider alone");
+            return;
+        }
         TakeOver.checkpoint(spark, moves.toString());
         assertEquals(List.of(), files(moves.resolve("state"), ".*\\.forebay"));
         addFiles(3, 6);
@@ -237,14 +256,50 @@ class TakeOverTest {
         addFiles(0, 5);
         List<String> expected = run(Query.COUNTS, stays);
         run(Query.COUNTS, moves);
-        for (String name : List.of("4", ".4.crc")) {
-            Files.deleteIfExists(moves.resolve("commits").resolve(name));
-        }
+        uncommit(moves, 4);
         TakeOver.checkpoint(spark, moves.toString());
         List<String> again = run(Query.COUNTS, moves);
         assertEquals(expected.stream().filter(row -> row.startsWith("4 ")).toList(), again);
         addFiles(5, 7);
         assertEquals(run(Query.COUNTS, stays), run(Query.COUNTS, moves));
+    }
+
+    /** Its first batch with the new store was never committed: what that has left is in nobody's way. */
+    @ParameterizedTest
+    @MethodSource("few")
+    void whatWasNotCommittedIsGivenBack(Query query) throws Exception {
+        if (query == Query.STATES && !spark.version().matches("4[.][01].*")) {
+            return;
+        }
+        Path stays = directory.resolve("stays");
+        Path moves = directory.resolve("moves");
+        addFiles(0, 3);
+        assertEquals(run(query, stays), run(query, moves));
+        TakeOver.checkpoint(spark, moves.toString());
+        addFiles(3, 4);
+        List<String> expected = run(query, stays);
+        assertEquals(expected, run(query, moves));
+        uncommit(moves, 3);
+        TakeOver.undo(spark, moves.toString());
+        assertEquals(List.of(), files(moves.resolve("state"), ".*\\.forebay"));
+        assertEquals(expected, run(query, moves));
+        addFiles(4, 6);
+        assertEquals(run(query, stays), run(query, moves));
+        assertEquals(List.of(), files(moves.resolve("state"), ".*\\.forebay"));
+    }
+
+    /** Batches from one on are planned, and not committed. */
+    private static void uncommit(Path checkpoint, int from) throws IOException {
+        for (Path commit : files(checkpoint.resolve("commits"), "[.]?[0-9]+([.]crc)?")) {
+            if (Integer.parseInt(commit.getFileName().toString().replaceAll("[^0-9]", "")) >= from) {
+                Files.delete(commit);
+            }
+        }
+        for (Path note : files(checkpoint.resolve("offsets"), "[.]?[0-9]+([.]crc)?")) {
+            if (Integer.parseInt(note.getFileName().toString().replaceAll("[^0-9]", "")) > from) {
+                Files.delete(note);
+            }
+        }
     }
 
     @Test
@@ -281,11 +336,16 @@ class TakeOverTest {
         Path note = moves.resolve("offsets").resolve("0");
         Files.deleteIfExists(note.resolveSibling(".0.crc"));
         String text = Files.readString(note);
-        Files.writeString(note, text.replace("RocksDBStateStoreProvider", "HDFSBackedStateStoreProvider"));
-        refused(moves, "HDFSBackedStateStoreProvider");
-        Files.writeString(note, text.replace("\"conf\":{", "\"conf\":{\"" + STATE + "rowChecksum.enabled\":\"true\","));
-        refused(moves, "rowChecksum.enabled true");
+        Files.writeString(note, text.replace("RocksDBStateStoreProvider", "AnotherProvider"));
+        refused(moves, "AnotherProvider");
+        Files.writeString(note, text.replace(PROVIDER, "none"));
+        refused(moves, "tells no state store");
+        Files.writeString(note, text.replace("rowChecksum.enabled", "none").replace("\"conf\":{", "\"conf\":{\"" + STATE + "rowChecksum.enabled\":\"true\","));
+        refused(moves, "its rows have checksums");
         Files.writeString(note, text.substring(0, 3));
         refused(moves, "ends too early");
+        Files.delete(note);
+        Files.writeString(note.resolveSibling("-1"), text);
+        refused(moves, "no batch");
     }
 }

@@ -22,6 +22,7 @@ import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
+import org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider;
 import org.apache.spark.sql.execution.streaming.state.KeyStateEncoderSpec;
 import org.apache.spark.sql.execution.streaming.state.NoPrefixKeyStateEncoderSpec;
 import org.apache.spark.sql.execution.streaming.state.RangeKeyScanStateEncoderSpec;
@@ -41,8 +42,8 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import scala.Option;
 
-/** Versions that RocksDB's provider has made are those that this one reads, and goes on from. */
-class RocksDbStoreTest {
+/** Versions that a provider of Spark's has made are those that this one reads, and goes on from. */
+class SparkStoresTest {
     private static final StructType SCHEMA = new StructType().add("n", DataTypes.LongType);
     private static final String STATE = "spark.sql.streaming.stateStore.";
     private static final String LISTS = "lists";
@@ -54,6 +55,7 @@ class RocksDbStoreTest {
 
     private final List<StateStoreProvider> open = new ArrayList<>();
     private final List<StateStore> held = new ArrayList<>();
+    private boolean isInMemory;
     private boolean hasChangelogs;
     private boolean hasIds;
     private boolean hasFamilies;
@@ -70,6 +72,10 @@ class RocksDbStoreTest {
         held.forEach(StateStore::abort);
         held.clear();
         open.forEach(StateStoreProvider::close);
+    }
+
+    private StateStoreProvider ofSpark() {
+        return isInMemory ? new HDFSBackedStateStoreProvider() : new RocksDBStateStoreProvider();
     }
 
     private <P extends StateStoreProvider> P provider(P provider) {
@@ -197,20 +203,21 @@ class RocksDbStoreTest {
         assertEquals(found.size(), store.metrics().numKeys(), "keys are counted");
     }
 
-    /** RocksDB's provider makes versions, and this one goes on with the last, or with one of which more was begun. */
+    /** A provider of Spark's makes versions, and this one goes on with the last, or with one of which more was begun. */
     private void history(long seed) throws IOException {
         Random random = new Random(seed);
+        isInMemory = random.nextInt(3) == 0;
         hasChangelogs = random.nextBoolean();
-        hasIds = random.nextBoolean();
-        hasFamilies = random.nextBoolean();
-        String name = "seed " + seed + ": changelogs " + hasChangelogs + ", ids " + hasIds + ", families " + hasFamilies;
+        hasIds = !isInMemory && random.nextBoolean();
+        hasFamilies = !isInMemory && random.nextBoolean();
+        String name = "seed " + seed + ": in memory " + isInMemory + ", changelogs " + hasChangelogs + ", ids " + hasIds + ", families " + hasFamilies;
         List<Version> versions = new ArrayList<>(List.of(Version.NOTHING));
-        RocksDBStateStoreProvider rocksDb = provider(new RocksDBStateStoreProvider());
+        StateStoreProvider before = provider(ofSpark());
         for (int count = 1 + random.nextInt(12); count > 0; count--) {
-            versions.add(batch(rocksDb, versions.get(versions.size() - 1), random));
+            versions.add(batch(before, versions.get(versions.size() - 1), random));
         }
-        rocksDb.close();
-        open.remove(rocksDb);
+        before.close();
+        open.remove(before);
         if (versions.size() > 2 && random.nextInt(3) == 0) {
             versions.remove(versions.size() - 1);
         }
@@ -260,12 +267,12 @@ class RocksDbStoreTest {
     }
 
     private Version made(int versions) {
-        RocksDBStateStoreProvider rocksDb = provider(new RocksDBStateStoreProvider());
+        StateStoreProvider before = provider(ofSpark());
         Version at = Version.NOTHING;
         Random random = new Random(7);
         for (int count = 0; count < versions; count++) {
-            at = batch(rocksDb, at, random);
-            rocksDb.doMaintenance();
+            at = batch(before, at, random);
+            before.doMaintenance();
         }
         return at;
     }
@@ -277,21 +284,22 @@ class RocksDbStoreTest {
     }
 
     @ParameterizedTest
-    @CsvSource({"false, false", "true, false", "false, true", "true, true"})
-    void theFirstCommitHasASnapshotAndWhatIsOldGoes(boolean hasChangelogs, boolean hasIds) throws IOException {
+    @CsvSource({"false, false, false", "false, true, false", "false, false, true", "false, true, true", "true, false, false"})
+    void theFirstCommitHasASnapshotAndWhatIsOldGoes(boolean isInMemory, boolean hasChangelogs, boolean hasIds) throws IOException {
+        this.isInMemory = isInMemory;
         this.hasChangelogs = hasChangelogs;
         this.hasIds = hasIds;
-        this.hasFamilies = true;
+        this.hasFamilies = !isInMemory;
         Version at = made(4);
         ForebayStateStoreProvider ours = provider(new ForebayStateStoreProvider());
         at = batch(ours, at, new Random(1));
         assertEquals(1, files("5_.*\\.forebay").size());
-        assertFalse(files(".*\\.sst").isEmpty());
+        assertFalse(files(".*\\.sst|.*\\.delta").isEmpty());
         for (int count = 0; count < 8; count++) {
             at = batch(ours, at, new Random(count));
             ours.doMaintenance();
         }
-        assertEquals(List.of(), files("[0-9].*\\.zip|.*\\.sst|SSTs|logs"), "what RocksDB has left is gone");
+        assertEquals(List.of(), files("[0-9].*\\.zip|.*\\.sst|SSTs|logs|.*\\.delta|.*\\.snapshot"), "what the other has left is gone");
         check(at, provider(new ForebayStateStoreProvider()));
     }
 
@@ -300,7 +308,7 @@ class RocksDbStoreTest {
     void aSnapshotThatNothingCameOfIsNotTaken() throws IOException {
         hasChangelogs = true;
         Version before = made(3);
-        RocksDBStateStoreProvider lost = provider(new RocksDBStateStoreProvider());
+        StateStoreProvider lost = provider(ofSpark());
         batch(lost, before, new Random(11));
         lost.doMaintenance();
         ForebayStateStoreProvider ours = provider(new ForebayStateStoreProvider());

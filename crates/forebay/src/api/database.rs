@@ -460,6 +460,8 @@ impl Database {
 pub(crate) fn drop_table(engine: &Engine, name: &str) -> Result<()> {
     refuse_guests()?;
     engine.context.refuse_followers()?;
+    // A savepoint that is being taken would lack the table, and what was written before it went.
+    let _one_at_a_time = engine.versions.bringing_in.lock();
     let version_set = engine.versions.lock();
     let state = engine.versions.state();
     let found = state.table_named(name).filter(|table| !table.is_hidden());
@@ -475,6 +477,7 @@ pub(crate) fn drop_numbered(engine: &Engine, id: u32) -> Result<bool> {
 
 /// The same, as the database does that this one follows.
 pub(crate) fn drop_followed(engine: &Engine, id: u32) -> Result<bool> {
+    let _one_at_a_time = engine.versions.bringing_in.lock();
     let version_set = engine.versions.lock();
     let state = engine.versions.state();
     let found = state.tables.get(&id).map(|table| drop_found(engine, version_set, table));

@@ -62,7 +62,8 @@ pub(crate) struct Versions {
     aside: Mutex<BTreeMap<u32, Aside>>,
     /// Tables that are being given another order.
     followers: Mutex<BTreeMap<u32, Following>>,
-    /// Ingested entries are brought in, a rewrite into another order begins, or a savepoint is taken, one at a time.
+    /// Ingested entries are brought in, a table is dropped, a rewrite into another order begins, or a savepoint is taken, one
+    /// at a time.
     pub(crate) bringing_in: Mutex<()>,
     /// Savepoints that are to be taken as soon as a buffer is flushed, and what came of them.
     wanted: Mutex<BTreeMap<String, Option<Result<u64>>>>,

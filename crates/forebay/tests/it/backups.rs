@@ -244,6 +244,30 @@ fn what_a_failed_sync_brings_back_is_whole() {
     }
 }
 
+/// One whose name may be lost is not what the others go for.
+#[test]
+fn a_backup_whose_name_was_not_synced_is_none() {
+    for seed in 0..8 {
+        let fs = CrashFs::new(seed);
+        let env = Env::simulated(fs.clone(), seed);
+        let backups = Backups::open_in(&env, "/backups").unwrap();
+        let db = Database::open("/db", options(&env)).unwrap();
+        let (tables, mut model) = (open_tables(&db), Model::new());
+        change(&mut Rng::new(seed), &tables, &mut model, 200);
+        backups.take(&db).unwrap();
+        fs.fail_next_sync_of_name(".backup");
+        backups.take(&db).unwrap_err();
+        backups.keep(1).unwrap();
+        drop(tables);
+        db.close().unwrap();
+        let env = Env::simulated(fs.power_cycle(), seed);
+        let backups = Backups::open_in(&env, "/backups").unwrap();
+        let newest = backups.list().unwrap().last().unwrap().number;
+        backups.restore(newest, "/restored").unwrap();
+        assert_is(&env, "/restored", &model);
+    }
+}
+
 #[test]
 fn a_full_disk_ends_a_backup_and_leaves_those_that_are_there() {
     let fs = FaultyFs::new(MemoryFs::new());

@@ -197,6 +197,50 @@ fn number_of(value: Option<Vec<u8>>) -> u64 {
     value.map_or(0, |value| u64::from_be_bytes(value.try_into().unwrap()))
 }
 
+/// What is moved from one table to another, which is dropped then, is in one of them.
+#[test]
+fn a_savepoint_beside_a_drop_has_what_was_moved_before_it() {
+    let mut pauses = 0;
+    for seed in 0..60 {
+        let env = Env::memory(seed);
+        env.jobs.interleave(seed);
+        let db = Arc::new(open(&env));
+        let kept = db.table("kept").open().unwrap();
+        let written = Arc::new(AtomicU64::new(0));
+        let moving = env.jobs.fork("moving", {
+            let (db, written) = (Arc::clone(&db), Arc::clone(&written));
+            move || {
+                for number in 1_u64..=12 {
+                    let moved = db.table(&format!("moved-{number}")).open().unwrap();
+                    moved.put(b"n", b"v").unwrap();
+                    written.store(number, Ordering::SeqCst);
+                    kept.put(number.to_be_bytes(), b"v").unwrap();
+                    db.drop_table(&format!("moved-{number}")).unwrap();
+                }
+            }
+        });
+        for round in 0..8 {
+            env.jobs.step_some(seed as usize % 7);
+            let before = written.load(Ordering::SeqCst);
+            db.savepoint("now").unwrap();
+            let savepoint = db.open_savepoint("now").unwrap();
+            let has = |table: &str, key: &[u8]| {
+                let table = savepoint.table(table);
+                table.is_ok_and(|table| savepoint.get(&table, key).unwrap().is_some())
+            };
+            for number in 1..=before {
+                let is_there = has("kept", &number.to_be_bytes()) || has(&format!("moved-{number}"), b"n");
+                assert!(is_there, "seed {seed}, round {round}: {number} of {before} is nowhere");
+            }
+            db.drop_savepoint("now").unwrap();
+        }
+        moving.join();
+        pauses += env.jobs.pauses().get("drop is durable").copied().unwrap_or_default();
+        Arc::into_inner(db).unwrap().close().unwrap();
+    }
+    assert!(pauses > 0);
+}
+
 /// It had an ingest that had come in since its flush, and not what was written to another table before that: a state that
 /// no reader could have seen.
 #[test]

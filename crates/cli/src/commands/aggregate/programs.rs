@@ -23,8 +23,7 @@ pub(super) struct Program {
 impl Program {
     /// What is told of a table that keeps states of this type.
     pub(super) fn of(snapshot: &Snapshot, table: &str, state_type: &str) -> Result<Option<Self>, Failure> {
-        // A cube's table of fewer columns is `NAME@1`, a window's `NAME@0@1700000000000`.
-        let base = table.split_once('@').map_or(table, |(base, _)| base);
+        let (base, part) = Part::of(table);
         for name in [table, base] {
             let Ok(schema) = snapshot.table(&format!("{name}{}", kept::ENDING)) else { continue };
             let get = |key: &[u8]| snapshot.get(&schema, key);
@@ -37,13 +36,19 @@ impl Program {
             if partial.function().state_type().as_str() != state_type {
                 continue;
             }
-            let labels = match kept::read_shape(get)? {
+            let labels = match (kept::read_shape(get)?, &part) {
+                _ if table == name => Labels::Columns(asked.keys),
                 // The first is the window, which has a table of its own.
-                Some(Shape::Windows(_)) => Labels::Columns(asked.keys.into_iter().skip(1).collect()),
-                Some(Shape::Cube(_)) if table != name => Labels::Cube(asked.keys),
-                _ => Labels::Columns(asked.keys),
+                (Some(Shape::Windows(_)), Part::Window) => {
+                    Labels::Columns(asked.keys.into_iter().skip(1).collect())
+                }
+                (Some(Shape::Cube(_)), Part::Cube) => Labels::Cube(asked.keys),
+                _ => continue,
             };
             return Ok(Some(Self { labels, answers: Some((Arc::clone(partial.function()), asked.names)) }));
+        }
+        if part == Part::Window {
+            return Ok(None);
         }
         let Ok(declared) = snapshot.table(&format!("{base}@cube")) else { return Ok(None) };
         let declaration = snapshot.get(&declared, b"declaration")?;
@@ -54,8 +59,46 @@ impl Program {
     }
 }
 
+/// What a table is of the one that it is named by.
+#[derive(PartialEq)]
+enum Part {
+    Whole,
+    /// Groups by fewer columns: `NAME@1`.
+    Cube,
+    /// Those of a time: `NAME@0@1700000000000`.
+    Window,
+}
+
+impl Part {
+    /// The table by which this one is named, and what it is of that.
+    fn of(table: &str) -> (&str, Self) {
+        let Some((base, rest)) = table.split_once('@') else { return (table, Self::Whole) };
+        let is_number = |text: &str| text.parse::<i64>().is_ok();
+        match rest.split_once('@') {
+            None if is_number(rest) => (base, Self::Cube),
+            Some((level, begin)) if is_number(level) && is_number(begin) => (base, Self::Window),
+            _ => (table, Self::Whole),
+        }
+    }
+}
+
 /// How many columns a cube has that is declared so.
 fn cube_columns(declaration: &[u8]) -> Option<usize> {
     let text = std::str::from_utf8(declaration).ok()?.strip_prefix("cube/1(columns=")?;
     text.split_once(',')?.0.parse().ok().filter(|columns| *columns <= COLUMNS_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_is_part_of_another_where_numbers_stand_behind_its_name() {
+        assert!(Part::of("sales") == ("sales", Part::Whole));
+        assert!(Part::of("sales@1") == ("sales", Part::Cube));
+        assert!(Part::of("sales@0@-1700000000000") == ("sales", Part::Window));
+        assert!(
+            Part::of("hits@eu") == ("hits@eu", Part::Whole) && Part::of("a@1@b") == ("a@1@b", Part::Whole)
+        );
+    }
 }

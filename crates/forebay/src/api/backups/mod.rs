@@ -299,8 +299,10 @@ impl Backups {
         let file = fs.create(&unfinished, Access::Buffered)?;
         file.write_at(0, catalog.encode().as_bytes())?;
         file.sync()?;
-        fs.rename(&unfinished, &path)?;
-        fs.sync_dir(&self.dir)
+        // After a failed sync no later one makes the name durable: nobody may take it for the newest backup.
+        fs.rename(&unfinished, &path).and_then(|()| fs.sync_dir(&self.dir)).inspect_err(|_| {
+            let _ = fs.rename(&path, &unfinished);
+        })
     }
 
     /// Removes what no backup names.

@@ -31,6 +31,7 @@ final class Metrics {
         GETS(Kind.SUM, "GetCount", "number of get calls"),
         PUTS(Kind.SUM, "PutCount", "number of put calls"),
         FLUSH_MILLISECONDS(Kind.MILLISECONDS, "CommitFlushLatency", "commit - flush time"),
+        FORCED_SNAPSHOTS(Kind.SUM, "ForceSnapshotCount", "commit - number of stores whose commit had to have a snapshot"),
         CHECKPOINT_MILLISECONDS(Kind.MILLISECONDS, "CommitCheckpointLatency", "commit - checkpoint time"),
         SYNC_MILLISECONDS(Kind.MILLISECONDS, "CommitFileSyncLatencyMs", "commit - file sync to external storage time"),
         CHANGELOG_MILLISECONDS(Kind.MILLISECONDS, "ChangeLogWriterCommitLatencyMs", "commit - changelog commit time"),

@@ -2,9 +2,10 @@ package dev.forebay.spark;
 
 import dev.forebay.ForebayException;
 import dev.forebay.spark.Metrics.Name;
-import java.io.EOFException;
 import java.io.FileNotFoundException;
 import java.io.IOException;
+import java.io.InputStream;
+import java.io.OutputStream;
 import java.nio.file.Path;
 import java.util.Optional;
 import org.apache.hadoop.fs.ChecksumException;
@@ -142,10 +143,19 @@ final class Opener {
                 }
             }
         } catch (Exception error) {
-            if (error instanceof EOFException) {
-                throw new Manifest.Damaged("the file " + path + " ends too early", error);
+            if (error instanceof IOException && !isDamage(error) && canBeRead(path)) {
+                throw new Manifest.Damaged("the file " + path + " has other bytes than were written to it", error);
             }
             throw error;
+        }
+    }
+
+    private boolean canBeRead(org.apache.hadoop.fs.Path path) {
+        try (InputStream in = plan.remote().open(path)) {
+            in.transferTo(OutputStream.nullOutputStream());
+            return true;
+        } catch (Exception error) {
+            return false;
         }
     }
 

@@ -85,8 +85,10 @@ public final class TakeOver {
         SparkSession spark = SparkSession.builder().appName("forebay-take-over").getOrCreate();
         if (isUndo) {
             undo(spark, arguments[1]);
+            System.out.println(arguments[1] + " goes on with Spark's own state store again");
         } else {
             checkpoint(spark, arguments[0]);
+            System.out.println(arguments[0] + " goes on with Forebay's state store: start its query again");
         }
         spark.stop();
     }

@@ -47,6 +47,8 @@ final class VersionedState {
     private Map<String, Short> familyNumbers = Map.of();
     private boolean isSnapshotForced;
     private boolean isChangelogLeftOut;
+    /** What is loaded was made of nothing, and is no version that others find. */
+    private boolean isNothing;
     /** How often, since the last commit. */
     private int givenUp;
     private volatile long versionMax = NOTHING;
@@ -103,7 +105,7 @@ final class VersionedState {
         if (!isConfirmed && !plan.shape().hasIds() && version > 0) {
             // Another task of the same batch may have written over it since.
             Optional<Attempt> made = history.ourAttempt(version);
-            isConfirmed = made.map(Attempt::id).orElse(Attempt.UNKNOWN).equals(attempt);
+            isConfirmed = !isNothing && made.map(Attempt::id).orElse(Attempt.UNKNOWN).equals(attempt);
             return isConfirmed;
         }
         return true;
@@ -137,6 +139,7 @@ final class VersionedState {
     void loadNothing(long version, Access access) throws IOException {
         load(0, Optional.empty(), Access.READ);
         loaded = version;
+        isNothing = true;
         isSnapshotForced = true;
         isChangelogLeftOut = access == Access.WRITE;
         versionMax = Math.max(versionMax, version);
@@ -162,6 +165,7 @@ final class VersionedState {
     private void follow(Iterator<History.Way> ways) throws IOException {
         History.Way way = local.load(ways);
         attempt = local.attempt();
+        isNothing = false;
         isConfirmed = true;
         // What another provider has left is brought in once.
         isSnapshotForced = way.takesOver();
@@ -215,6 +219,7 @@ final class VersionedState {
                 copy = snapshot(made);
             }
             begin = System.currentTimeMillis();
+            commits.set(Name.FORCED_SNAPSHOTS, isForced ? 1 : 0);
             if (isForced) {
                 uploads.upload(copy);
             }
@@ -257,6 +262,7 @@ final class VersionedState {
             lineage.truncate(made);
         }
         loaded = made.number();
+        isNothing = false;
         loadedId = id;
         attempt = next.id();
         isConfirmed = false;

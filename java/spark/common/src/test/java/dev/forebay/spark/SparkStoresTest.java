@@ -341,6 +341,19 @@ class SparkStoresTest {
     }
 
     @Test
+    void aSnapshotInMemoryThatIsDamagedIsPassedOver() throws IOException {
+        isInMemory = true;
+        Version last = made(6);
+        Path newest = files("[0-9]+\\.snapshot").stream().sorted().reduce((one, other) -> other).orElseThrow();
+        byte[] bytes = Files.readAllBytes(newest);
+        bytes[bytes.length / 2] ^= 0x55;
+        Files.write(newest, bytes);
+        Files.deleteIfExists(newest.resolveSibling("." + newest.getFileName() + ".crc"));
+        Files.deleteIfExists(newest.resolveSibling(newest.getFileName() + ".crc"));
+        check(last, provider(new ForebayStateStoreProvider()));
+    }
+
+    @Test
     void listsWithoutDelimitersAreRefused() {
         hasFamilies = true;
         Version last = made(2);

@@ -71,14 +71,20 @@ class UploadTest extends Checkpoints {
         assertTrue(Files.notExists(unfinished));
     }
 
+    private static long forced(Executor executor) {
+        return executor.state.told(Metrics.make()).numbers().get(Metrics.Name.FORCED_SNAPSHOTS);
+    }
+
     @Test
     void aSnapshotThatWaitsIsNotUploadedBehindANewerOne() throws Exception {
         Executor executor = executor(new Executor.Options(true, false, 2, 100, 0));
         Naming.Version at = fill(executor, plain(0), 1);
         at = put(executor, at, "key-2", "value");
         executor.load(at);
+        assertEquals(0, forced(executor));
         executor.makeLists();
         executor.commit();
+        assertEquals(1, forced(executor));
         executor.state.maintain();
         assertEquals(List.of(), files("2_.*\\.forebay"));
         assertEquals(1, files("3_.*\\.forebay").size());

@@ -13,11 +13,14 @@ use forebay_groups::kept::{self, Shape};
 use super::labels::Labels;
 use crate::failure::Failure;
 
+/// Functions, and each answer's name with the place of its function.
+type Named = (Arc<Composite>, Vec<(String, usize)>);
+
 /// See the module.
 pub(super) struct Program {
     pub(super) labels: Labels,
-    /// The functions, and each answer's name with the place of its function, where they are told.
-    pub(super) answers: Option<(Arc<Composite>, Vec<(String, usize)>)>,
+    /// Where they are told.
+    pub(super) answers: Option<Named>,
 }
 
 impl Program {

@@ -33,10 +33,10 @@ pub(crate) struct Shown {
 
 /// What finishes states.
 enum Answers {
-    OfStore(Composite),
+    Store(Composite),
     /// Each answer is that of the function at its place.
-    OfProgram(Arc<Composite>, Vec<usize>),
-    OfType(BuiltIn),
+    Program(Arc<Composite>, Vec<usize>),
+    Type(BuiltIn),
 }
 
 impl Shown {
@@ -61,7 +61,7 @@ impl Shown {
         };
         let of_type = |labels| {
             let names = function.names().into_iter().map(str::to_string).collect();
-            Ok(Some(Self { labels, names, answers: Answers::OfType(function) }))
+            Ok(Some(Self { labels, names, answers: Answers::Type(function) }))
         };
         let Some(shape) = shape else {
             return match Program::of(snapshot, table, &state_type)? {
@@ -69,7 +69,7 @@ impl Shown {
                 Some(Program { labels, answers: None }) => of_type(labels),
                 Some(Program { labels, answers: Some((functions, named)) }) => {
                     let (names, places) = named.into_iter().unzip();
-                    Ok(Some(Self { labels, names, answers: Answers::OfProgram(functions, places) }))
+                    Ok(Some(Self { labels, names, answers: Answers::Program(functions, places) }))
                 }
             };
         };
@@ -83,7 +83,7 @@ impl Shown {
                 let functions = by::functions(&shape.functions, &table.columns)?;
                 let names = functions.names().map(str::to_string).collect();
                 let labels = Labels::Columns(columns.clone());
-                Ok(Some(Self { labels, names, answers: Answers::OfStore(functions) }))
+                Ok(Some(Self { labels, names, answers: Answers::Store(functions) }))
             }
         }
     }
@@ -200,12 +200,12 @@ impl GroupSheet<'_> {
             (Key::Shown, Notation::Plain) => self.shown.labels.cells(key, &mut text, &mut cells),
         }
         match (state, &self.shown.answers) {
-            (Some(state), Answers::OfStore(functions)) => cells.extend(functions.finish(state)?),
-            (Some(state), Answers::OfProgram(functions, places)) => {
+            (Some(state), Answers::Store(functions)) => cells.extend(functions.finish(state)?),
+            (Some(state), Answers::Program(functions, places)) => {
                 let answers = functions.finish(state)?;
                 cells.extend(places.iter().map(|&place| answers[place].clone()));
             }
-            (Some(state), Answers::OfType(function)) => cells.extend(function.finish(state)?),
+            (Some(state), Answers::Type(function)) => cells.extend(function.finish(state)?),
             (None, _) => cells.extend(self.shown.names.iter().map(|_| Value::Null)),
         }
         self.sheet.row(&self.encoder, &cells).map_err(sheet::failure)

@@ -59,6 +59,7 @@ public final class ForebayStateStore extends ReadBase implements StateStore {
         }
         provider.addCoder(name, keySchema, valueSchema, spec, useMultipleValuesPerKey);
         Coder coder = provider.coder(name);
+        // If that fails amid its work, it was changed.
         boolean wasChanged = isChanged;
         isChanged = true;
         if (database().createFamily(name, isInternal, coder.order(), coder.list())) {

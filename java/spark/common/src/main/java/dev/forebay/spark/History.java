@@ -1,13 +1,12 @@
 package dev.forebay.spark;
 
-import java.io.InputStream;
-import java.io.OutputStream;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Optional;
 import java.util.Set;
+import java.util.function.Predicate;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.apache.hadoop.fs.FileStatus;
@@ -75,9 +74,9 @@ final class History {
                 .map(Naming.Version::number).collect(Collectors.toSet());
     }
 
-    /** The snapshot of a version among some: ours before another's. */
-    private static Optional<Naming.Snapshot> find(Naming.Version version, Set<Naming.Snapshot> there) {
-        return Stream.of(Naming.Maker.values()).map(maker -> new Naming.Snapshot(version, maker)).filter(there::contains).findFirst();
+    /** The snapshot of a version that is there: ours before another's. */
+    private static Optional<Naming.Snapshot> find(Naming.Version version, Predicate<Naming.Snapshot> isThere) {
+        return Stream.of(Naming.Maker.values()).map(maker -> new Naming.Snapshot(version, maker)).filter(isThere).findFirst();
     }
 
     /** Who made a version without an id, where its changelog tells. */
@@ -104,7 +103,7 @@ final class History {
 
     /** The snapshot of a version without an id from which another one goes on. */
     private Optional<Naming.Snapshot> snapshot(long number, long last, Set<Naming.Snapshot> there) {
-        Optional<Naming.Snapshot> ofSpark = find(new Naming.Version(number, Optional.empty()), there);
+        Optional<Naming.Snapshot> ofSpark = find(new Naming.Version(number, Optional.empty()), there::contains);
         if (ofSpark.isPresent() && isOfSpark(number, last)) {
             return ofSpark;
         }
@@ -152,8 +151,8 @@ final class History {
 
     /** Whether a changelog is gone, or has bytes that tell nothing: not whether the way to it is cut off for a while. */
     private boolean isLost(long number) {
-        try (InputStream in = remote.open(naming.changelog(new Naming.Version(number, Optional.empty())))) {
-            in.transferTo(OutputStream.nullOutputStream());
+        try {
+            remote.readThrough(naming.changelog(new Naming.Version(number, Optional.empty())));
         } catch (Exception error) {
             return Opener.isDamage(error);
         }
@@ -171,7 +170,7 @@ final class History {
         List<Path> files = files();
         Set<Naming.Snapshot> there = snapshots(files);
         Naming.Snapshot ours = new Naming.Snapshot(snapshot, Naming.Maker.FOREBAY);
-        Naming.Snapshot exact = find(snapshot, there).orElse(ours);
+        Naming.Snapshot exact = find(snapshot, there::contains).orElse(ours);
         if (last.id().isPresent() && last.number() > snapshot.number()) {
             List<LineageItem> items = lineage(snapshot.number() + 1, new LineageItem(last.number(), last.id().get()));
             return new Way(Optional.of(exact), items.stream().map(Lineage::version).toList(), items);
@@ -191,8 +190,7 @@ final class History {
     /** Ways to a version with an id, the shortest first. Its changelog is read once the first one has failed. */
     Iterator<Way> ways(LineageItem last) {
         Naming.Version version = Lineage.version(last);
-        Optional<Naming.Snapshot> snapshot = Stream.of(Naming.Maker.values()).map(maker -> new Naming.Snapshot(version, maker))
-                .filter(named -> remote.exists(naming.path(named))).findFirst();
+        Optional<Naming.Snapshot> snapshot = find(version, named -> remote.exists(naming.path(named)));
         if (snapshot.isEmpty()) {
             return longer(last).iterator();
         }
@@ -245,7 +243,7 @@ final class History {
         List<Way> ways = new ArrayList<>();
         for (LineageItem item : lineage.stream().sorted(Comparator.comparingLong(LineageItem::version).reversed()).toList()) {
             if (item.version() < below) {
-                find(Lineage.version(item), snapshots).ifPresent(found -> ways.add(way(Optional.of(found), lineage)));
+                find(Lineage.version(item), snapshots::contains).ifPresent(found -> ways.add(way(Optional.of(found), lineage)));
             }
         }
         if (lineage.get(0).version() == 1) {

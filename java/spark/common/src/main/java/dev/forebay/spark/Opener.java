@@ -4,8 +4,6 @@ import dev.forebay.ForebayException;
 import dev.forebay.spark.Metrics.Name;
 import java.io.FileNotFoundException;
 import java.io.IOException;
-import java.io.InputStream;
-import java.io.OutputStream;
 import java.nio.file.Path;
 import java.util.Optional;
 import org.apache.hadoop.fs.ChecksumException;
@@ -151,8 +149,8 @@ final class Opener {
     }
 
     private boolean canBeRead(org.apache.hadoop.fs.Path path) {
-        try (InputStream in = plan.remote().open(path)) {
-            in.transferTo(OutputStream.nullOutputStream());
+        try {
+            plan.remote().readThrough(path);
             return true;
         } catch (Exception error) {
             return false;

@@ -1,5 +1,6 @@
 package dev.forebay.spark;
 
+import java.io.IOException;
 import java.io.InputStream;
 import java.io.OutputStream;
 import java.util.List;
@@ -57,6 +58,13 @@ interface RemoteFiles {
     Optional<FileStatus> status(Path path);
 
     InputStream open(Path path);
+
+    /** Reads all of a file, for who wants to know whether that can be done. */
+    default void readThrough(Path path) throws IOException {
+        try (InputStream in = open(path)) {
+            in.transferTo(OutputStream.nullOutputStream());
+        }
+    }
 
     /** The file is there once the stream is closed. */
     Output create(Path path);

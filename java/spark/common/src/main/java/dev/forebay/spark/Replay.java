@@ -36,10 +36,8 @@ final class Replay {
 
     private static void apply(
             StateDatabase database, Tuple3<Enumeration.Value, byte[], byte[]> record, Plan.Shape shape) {
-        byte[] key = shape.hasFamilies() ? Family.keyOf(record._2()) : record._2();
-        Family family = shape.hasFamilies()
-                ? database.family(Family.idOf(record._2()))
-                : database.family(shape.defaultName());
+        byte[] key = shape.key(record._2());
+        Family family = shape.family(database, record._2());
         if (family == null) {
             throw new IllegalStateException("a changelog has column family " + Family.idOf(record._2())
                     + ", which no snapshot before it knows: the snapshot that made it is gone");
@@ -51,7 +49,7 @@ final class Replay {
         } else if (record._1().equals(RecordType.MERGE_RECORD())) {
             database.merge(family, key, record._3());
         } else if (record._1().toString().equals(DELETE_RANGE)) {
-            database.deleteRange(family, key, shape.hasFamilies() ? Family.keyOf(record._3()) : record._3());
+            database.deleteRange(family, key, shape.key(record._3()));
         } else {
             throw new IllegalStateException("a changelog has a record of the kind " + record._1() + ", which is not known:"
                     + " its writer was a later version of Spark");

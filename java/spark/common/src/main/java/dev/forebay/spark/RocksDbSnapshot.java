@@ -167,15 +167,14 @@ final class RocksDbSnapshot {
     }
 
     private void take(StateDatabase database, byte[] key, byte[] value) throws IOException {
-        boolean hasFamilies = plan.shape().hasFamilies();
-        if (hasFamilies && key.length < Family.ID_BYTES) {
+        if (plan.shape().hasFamilies() && key.length < Family.ID_BYTES) {
             throw damaged("a key in it has no column family", null);
         }
-        Family family = hasFamilies ? database.family(Family.idOf(key)) : database.family(plan.shape().defaultName());
+        Family family = plan.shape().family(database, key);
         if (family == null) {
             throw damaged("a key in it is of column family " + Family.idOf(key) + ", which it does not name", null);
         }
-        database.bring(family, hasFamilies ? Family.keyOf(key) : key, value);
+        database.bring(family, plan.shape().key(key), value);
         if (family.shape.internal()) {
             internalKeys += 1;
         } else {

@@ -290,14 +290,14 @@ class TakeOverTest {
 
     /** Batches from one on are planned, and not committed. */
     private static void uncommit(Path checkpoint, int from) throws IOException {
-        for (Path commit : files(checkpoint.resolve("commits"), "[.]?[0-9]+([.]crc)?")) {
-            if (Integer.parseInt(commit.getFileName().toString().replaceAll("[^0-9]", "")) >= from) {
-                Files.delete(commit);
-            }
-        }
-        for (Path note : files(checkpoint.resolve("offsets"), "[.]?[0-9]+([.]crc)?")) {
-            if (Integer.parseInt(note.getFileName().toString().replaceAll("[^0-9]", "")) > from) {
-                Files.delete(note);
+        removeLog(checkpoint.resolve("commits"), from);
+        removeLog(checkpoint.resolve("offsets"), from + 1);
+    }
+
+    private static void removeLog(Path log, int from) throws IOException {
+        for (Path file : files(log, "[.]?[0-9]+([.]crc)?")) {
+            if (Integer.parseInt(file.getFileName().toString().replaceAll("[^0-9]", "")) >= from) {
+                Files.delete(file);
             }
         }
     }

@@ -1,19 +1,11 @@
 package dev.forebay.spark;
 
-import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.execution.streaming.state.ReadStateStore;
 import org.apache.spark.sql.execution.streaming.state.StateStore;
-import org.apache.spark.sql.execution.streaming.state.StateStoreInstanceMetric;
-import org.apache.spark.sql.execution.streaming.state.StateStoreProvider;
-import org.apache.spark.sql.execution.streaming.state.SupportsFineGrainedReplay;
-import org.apache.spark.util.NextIterator;
-import scala.Enumeration;
 import scala.Option;
-import scala.Tuple4;
-import scala.jdk.javaapi.CollectionConverters;
 
 /** What Spark calls of a provider since 4.2. */
-abstract class ProviderSince42 extends ProviderBase implements StateStoreProvider, SupportsFineGrainedReplay {
+abstract class ProviderSince42 extends ProviderSince41 {
     @Override
     public StateStore getStore(long version, Option<String> uniqueId, boolean isSnapshotForced, boolean isEmpty) {
         ForebayStateStore store = open(version, uniqueId, Access.WRITE, isEmpty);
@@ -24,11 +16,6 @@ abstract class ProviderSince42 extends ProviderBase implements StateStoreProvide
     }
 
     @Override
-    public ReadStateStore getReadStore(long version, Option<String> uniqueId) {
-        return open(version, uniqueId, Access.READ, false);
-    }
-
-    @Override
     public StateStore upgradeReadStoreToWriteStore(
             ReadStateStore store, long version, Option<String> uniqueId, boolean isSnapshotForced) {
         StateStore upgraded = upgrade((ForebayStateStore) store, version, uniqueId);
@@ -36,22 +23,5 @@ abstract class ProviderSince42 extends ProviderBase implements StateStoreProvide
             state().forceSnapshot();
         }
         return upgraded;
-    }
-
-    @Override
-    public StateStore replayStateFromSnapshot(
-            long first, long last, boolean isReadOnly, Option<String> firstId, Option<String> lastId) {
-        return replay(first, last, firstId, lastId, isReadOnly ? Access.READ : Access.WRITE);
-    }
-
-    @Override
-    public NextIterator<Tuple4<Enumeration.Value, UnsafeRow, UnsafeRow, Object>> getStateStoreChangeDataReader(
-            long first, long last, Option<String> family, Option<String> lastId) {
-        return changes(first, last, family, lastId);
-    }
-
-    @Override
-    public scala.collection.immutable.Seq<StateStoreInstanceMetric> supportedInstanceMetrics() {
-        return CollectionConverters.asScala(java.util.List.of(Minor.SNAPSHOT_UPLOADED)).toSeq();
     }
 }

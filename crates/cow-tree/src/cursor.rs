@@ -228,7 +228,7 @@ impl TreeCursor {
             _ => return Ok(Cow::Borrowed(self.record().value)),
         };
         let mut bytes = Vec::new();
-        self.tree.read(extent, &mut bytes, Reader::Lookup)?;
+        self.tree.read_whole(extent, &mut bytes, Reader::Lookup)?;
         Ok(Cow::Owned(bytes))
     }
 }

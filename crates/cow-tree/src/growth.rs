@@ -15,6 +15,7 @@ mod records;
 
 use std::sync::Arc;
 
+use forebay_base::codec::Codec;
 use forebay_base::combine::{Depth, Fold};
 use forebay_base::wire::{Reader, put_varint};
 use forebay_base::{Combine, Error, Kind, Record, Result};
@@ -51,6 +52,9 @@ pub(crate) struct Growth {
     fold: Fold,
     node: Vec<u8>,
     payload: Vec<u8>,
+    /// That of the file, and what it makes of a node or a value.
+    codec: Codec,
+    packed: Vec<u8>,
 }
 
 /// One level of the tree.
@@ -78,6 +82,8 @@ impl Growth {
             store: store.clone(),
             filter: FilterWriter::new(store, old)?,
             lives: old.map_or(Ok(Lives::default()), |tree| tree.root().map(|root| root.lives))?,
+            codec: old.map_or(Ok(store.options.codec), |tree| tree.root().map(|root| root.codec))?,
+            packed: Vec::new(),
             pointers: WrittenPointers::over(store, old),
             tail,
             top,
@@ -259,8 +265,8 @@ impl Growth {
     fn emit(&mut self, level: usize) -> Result<()> {
         let mut bytes = std::mem::take(&mut self.node);
         let (low, mut weight) = self.levels[level].packer.take(&mut bytes);
-        let node = self.tail.append(&bytes)?;
-        weight.live_bytes += bytes.len() as u64;
+        let node = self.append(&bytes)?;
+        weight.live_bytes += node.bytes as u64;
         let mut payload = Vec::with_capacity(32);
         node.encode(&mut payload);
         put_varint(&mut payload, weight.records);
@@ -315,6 +321,7 @@ impl Growth {
         let root = Root {
             order_is_lexical: self.store.options.order.is_lexical(),
             has_pointers: !values.shares.is_empty(),
+            codec: self.codec,
             append_at: 0,
             append_sum: 0,
             records: weight.records,

@@ -53,6 +53,7 @@ mod filter;
 mod growth;
 mod node;
 mod old_node;
+mod packed;
 mod packer;
 mod portion;
 mod recover;

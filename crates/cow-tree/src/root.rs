@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use forebay_base::checksum::checksum;
+use forebay_base::codec::Codec;
 use forebay_base::limits::BLOCK_BYTES;
 use forebay_base::wire::{Reader, put_varint, u32_at};
 use forebay_base::{Error, Kind, Order, Record, Result};
@@ -14,9 +15,11 @@ use crate::filter::Chain;
 use crate::node::LEVEL_MAX;
 
 const MAGIC: &[u8; 8] = b"FBCOWT\r\n";
-/// The versions of the format: of roots that reach no record of kind pointer, and of others. The newest is the last.
+/// The versions of the format: of roots that reach no record of kind pointer, of others, and of files with a codec, which
+/// say both. The newest is the last.
 const FORMAT_PLAIN: u32 = 1;
 const FORMAT_POINTERS: u32 = 2;
+const FORMAT_PACKED: u32 = 3;
 
 /// A root's length; it begins at a multiple of that.
 pub(crate) const ROOT_BYTES: u64 = BLOCK_BYTES as u64;
@@ -75,6 +78,8 @@ pub(crate) struct Root {
     pub(crate) order_is_lexical: bool,
     /// Whether values of its records may stand in value files.
     pub(crate) has_pointers: bool,
+    /// By what nodes and values of the file are compressed.
+    pub(crate) codec: Codec,
     /// Where the append began that this root ends.
     pub(crate) append_at: u64,
     /// The checksum of all that it wrote before this root, padding included.
@@ -116,7 +121,11 @@ impl Root {
         let mut fields = Vec::with_capacity(160);
         fields.extend_from_slice(&[0; 4]);
         fields.extend_from_slice(MAGIC);
-        let format = if self.has_pointers { FORMAT_POINTERS } else { FORMAT_PLAIN };
+        let format = match (self.codec, self.has_pointers) {
+            (Codec::None, false) => FORMAT_PLAIN,
+            (Codec::None, true) => FORMAT_POINTERS,
+            _ => FORMAT_PACKED,
+        };
         fields.extend_from_slice(&format.to_le_bytes());
         for word in [file_id, self.append_at, self.records, self.live_bytes] {
             fields.extend_from_slice(&word.to_le_bytes());
@@ -140,6 +149,9 @@ impl Root {
         let Lives { entries, expiries: Expiries { records, first, last } } = self.lives;
         for word in [entries, records, first, last] {
             fields.extend_from_slice(&word.to_le_bytes());
+        }
+        if format == FORMAT_PACKED {
+            fields.extend_from_slice(&[self.codec as u8, self.has_pointers.into()]);
         }
         let mut block = [0; ROOT_BYTES as usize];
         block[..fields.len()].copy_from_slice(&fields);
@@ -165,19 +177,19 @@ impl Root {
     pub(crate) fn decode(block: &[u8], path: &Path, root_at: u64, order: Order) -> Result<Self> {
         let damaged = |reason: &str| Error::corruption(path, root_at, reason);
         let mut from = Reader::new(block.get(12..).unwrap_or_default());
-        let (format, known) = (from.u32().unwrap_or_default(), FORMAT_POINTERS);
+        let (format, known) = (from.u32().unwrap_or_default(), FORMAT_PACKED);
         if format > known {
             return Err(Error::NewerFormat { file: path.to_path_buf(), version: format, known });
         }
-        let root = Self::fields(&mut from, root_at).ok_or_else(|| damaged("the root's fields do not fit"))?;
-        let root = Self { has_pointers: format == FORMAT_POINTERS, ..root };
+        let root = Self::fields(&mut from, format, root_at)
+            .ok_or_else(|| damaged("the root's fields do not fit"))?;
         if root.order_is_lexical != order.is_lexical() {
             return Err(damaged("the tree is sorted in another order than its table"));
         }
         Ok(root)
     }
 
-    fn fields(from: &mut Reader<'_>, root_at: u64) -> Option<Self> {
+    fn fields(from: &mut Reader<'_>, format: u32, root_at: u64) -> Option<Self> {
         let _file_id = from.u64()?;
         let (append_at, records, live_bytes) = (from.u64()?, from.u64()?, from.u64()?);
         let (append_sum, order_is_lexical, height) = (from.u32()?, from.u32()? == 1, from.u32()?);
@@ -195,6 +207,13 @@ impl Root {
         let (entries, expiring) = (from.u64()?, from.u64()?);
         let expiries = Expiries { records: expiring, first: from.u64()?, last: from.u64()? };
         let lives = Lives { entries, expiries };
+        let (codec, has_pointers) = match format {
+            FORMAT_PACKED => {
+                let codec = Codec::from_byte(from.u8()?).filter(|codec| *codec != Codec::None)?;
+                (codec, from.u8().filter(|&flag| flag <= 1)? == 1)
+            }
+            _ => (Codec::None, format == FORMAT_POINTERS),
+        };
         let fits = append_at <= root_at
             && expiring <= entries
             && expiries.first <= expiries.last
@@ -203,7 +222,8 @@ impl Root {
             && at.checked_add(bytes as u64)? <= root_at;
         fits.then_some(Self {
             order_is_lexical,
-            has_pointers: false,
+            has_pointers,
+            codec,
             append_at,
             append_sum,
             records,
@@ -241,6 +261,7 @@ mod tests {
         let root = Root {
             order_is_lexical: true,
             has_pointers: true,
+            codec: Codec::None,
             append_at: 4096,
             append_sum: 9,
             records: 5,
@@ -255,6 +276,12 @@ mod tests {
         assert_eq!(Root::digest_of(&block, 8, at), None, "another file");
         assert_eq!(Root::digest_of(&block, 7, at + ROOT_BYTES), None, "another place");
         assert_eq!(Root::decode(&block, path, at, Order::Lexical).unwrap(), root);
+        for has_pointers in [false, true] {
+            let packed = Root { codec: Codec::Lz4, has_pointers, ..root };
+            let block = packed.encode(7, at);
+            assert_eq!(Root::decode(&block, path, at, Order::Lexical).unwrap(), packed);
+            assert!(Root::decode(&block[..141], path, at, Order::Lexical).is_err());
+        }
         assert!(Root::decode(&block, path, at, Order::Hashed { seed: 1 }).is_err());
         assert!(Root::decode(&block, path, 0, Order::Lexical).is_err(), "it reaches behind itself");
         let wild = [

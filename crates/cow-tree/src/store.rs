@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use forebay_base::Order;
+use forebay_base::codec::Codec;
 use forebay_base::limits::BLOCK_BYTES;
 use forebay_env::sync::atomic::{AtomicU64, Ordering};
 use forebay_env::{Clock, FileSystem};
@@ -25,13 +26,21 @@ pub struct TreeOptions {
     pub inline_value_bytes_max: usize,
     /// Filter memory once a tree has grown by half; 0 for no filter.
     pub filter_bits_per_key: u32,
+    /// By what nodes and values of new files are compressed, each by itself. A file keeps the codec it was built with.
+    pub codec: Codec,
 }
 
 impl TreeOptions {
     /// Nodes of a block, values in them that a reference would not shorten much, and filters that err about once in a
     /// hundred times.
     pub fn new(order: Order) -> Self {
-        Self { order, node_bytes_max: BLOCK_BYTES, inline_value_bytes_max: 64, filter_bits_per_key: 10 }
+        Self {
+            order,
+            node_bytes_max: BLOCK_BYTES,
+            inline_value_bytes_max: 64,
+            filter_bits_per_key: 10,
+            codec: Codec::None,
+        }
     }
 }
 

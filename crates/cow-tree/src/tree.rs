@@ -315,7 +315,7 @@ impl Tree {
         let value = match node.value(index) {
             Value::Inline(value) => value,
             Value::Apart(extent) => {
-                self.read(extent, &mut apart, Reader::Lookup)?;
+                self.read_whole(extent, &mut apart, Reader::Lookup)?;
                 &apart
             }
         };
@@ -360,7 +360,7 @@ impl Tree {
             return self.of_level(node, level);
         }
         let mut bytes = Vec::new();
-        self.read(extent, &mut bytes, reader)?;
+        self.read_whole(extent, &mut bytes, reader)?;
         let node = self.take_apart(bytes, extent, level)?;
         Ok(match caching {
             Caching::Pass if level == 0 => Arc::new(node),

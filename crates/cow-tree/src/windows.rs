@@ -53,7 +53,8 @@ const FETCHED_WINDOWS: u64 = 8;
 /// Windows over a file.
 pub(crate) struct Windows {
     tree: Tree,
-    file: Arc<dyn File>,
+    /// For checks, past the system's cache; else the tree's own handle is read from, opened when something is.
+    direct: Option<Arc<dyn File>>,
     reader: Reader,
     window_bytes: usize,
     /// Whether all is read by windows, and fetched before.
@@ -83,21 +84,21 @@ pub(crate) enum Source {
 
 impl Windows {
     pub(crate) fn new(tree: &Tree, reading: Reading) -> Result<Self> {
-        let file = || tree.handle().cloned();
-        let (reader, file, window_bytes) = match reading {
+        let mut direct = None;
+        let (reader, window_bytes) = match reading {
             Reading::Job { cause, memory_bytes } => {
                 let bytes = (memory_bytes / WINDOWS).clamp(WINDOW_BYTES_MIN, STEP_BYTES);
-                (Reader::Job(cause), file()?, bytes / BLOCK_BYTES * BLOCK_BYTES)
+                (Reader::Job(cause), bytes / BLOCK_BYTES * BLOCK_BYTES)
             }
             Reading::Check => {
-                let direct = tree.store().fs.open_read(tree.path(), Access::Direct)?;
-                (Reader::Check, direct, SHORT_WINDOW_BYTES)
+                direct = Some(tree.store().fs.open_read(tree.path(), Access::Direct)?);
+                (Reader::Check, SHORT_WINDOW_BYTES)
             }
-            Reading::Scan | Reading::Keys => (Reader::Lookup, file()?, SHORT_WINDOW_BYTES),
+            Reading::Scan | Reading::Keys => (Reader::Lookup, SHORT_WINDOW_BYTES),
         };
         let (windows, noted) = (SmallVec::new(), [u64::MAX; WINDOWS]);
         let tree = tree.clone();
-        Ok(Self { tree, file, reader, window_bytes, reads_on: false, windows, noted, turn: 0 })
+        Ok(Self { tree, direct, reader, window_bytes, reads_on: false, windows, noted, turn: 0 })
     }
 
     /// For a walk that reads on to the end: all is read by windows, and the system fetches what follows them.
@@ -109,7 +110,7 @@ impl Windows {
         self.reader
     }
 
-    /// Reads and checks a piece.
+    /// Reads and checks a node or a value, and makes it whole.
     pub(crate) fn read(&mut self, extent: Extent, bytes: &mut Vec<u8>) -> Result<Source> {
         let length = self.window_bytes as u64;
         let end = extent.at.saturating_add(extent.bytes as u64);
@@ -121,7 +122,7 @@ impl Windows {
             if !is_long {
                 numbers.for_each(|number| self.noted[(number % WINDOWS as u64) as usize] = number);
             }
-            self.tree.read(extent, bytes, self.reader)?;
+            self.tree.read_whole(extent, bytes, self.reader)?;
             return Ok(Source::Alone);
         }
         bytes.clear();
@@ -133,6 +134,7 @@ impl Windows {
         }
         debug_assert_eq!(bytes.len(), extent.bytes as usize, "windows lie side by side");
         self.tree.file().check(extent, bytes)?;
+        self.tree.unpack(extent, bytes)?;
         Ok(Source::Window)
     }
 
@@ -167,7 +169,8 @@ impl Windows {
         let at = number * self.window_bytes as u64;
         debug_assert!(at < self.tree.total_bytes(), "a window is of what there is");
         let length = (self.window_bytes as u64).min(self.tree.total_bytes() - at) as usize;
-        let fetched_end = self.fetch(number, at..at + length as u64);
+        let file = self.file()?;
+        let fetched_end = self.fetch(&*file, number, at..at + length as u64);
         let oldest = self.windows.iter().enumerate().min_by_key(|(_, window)| window.used);
         let Some(index) = oldest.map(|(index, _)| index) else {
             return Err(Error::bug("no windows to read into"));
@@ -177,19 +180,23 @@ impl Windows {
         (window.number, window.used) = (u64::MAX - 1, self.turn);
         window.fetched_end = fetched_end;
         self.reader.count(&self.tree.store().metrics, length);
-        self.tree.file().read_at(&*self.file, at, &mut window.bytes[..length])?;
+        self.tree.file().read_at(&*file, at, &mut window.bytes[..length])?;
         window.number = number;
         Ok(index)
     }
 
+    fn file(&self) -> Result<Arc<dyn File>> {
+        self.direct.as_ref().map_or_else(|| self.tree.handle(), Ok).cloned()
+    }
+
     /// Has the system fetch what follows a window, for a walk that reads on. Returns up to where it has been asked to.
-    fn fetch(&self, number: u64, window: Range<u64>) -> u64 {
+    fn fetch(&self, file: &dyn File, number: u64, window: Range<u64>) -> u64 {
         if !self.reads_on {
             return 0;
         }
         let before = self.windows.iter().find(|window| Some(window.number) == number.checked_sub(1));
         let fetched_end = before.map_or(0, |window| window.fetched_end);
         let stretch_bytes = FETCHED_WINDOWS * self.window_bytes as u64;
-        read_ahead(&*self.file, window, stretch_bytes, fetched_end, self.tree.total_bytes())
+        read_ahead(file, window, stretch_bytes, fetched_end, self.tree.total_bytes())
     }
 }

@@ -38,7 +38,13 @@ impl Layout {
 
     /// One run for each key range, with write buffers in memory until their range is merged.
     pub fn range_merge() -> Self {
-        Self::RunSet(Policy::RangeMerge)
+        Self::RunSet(Policy::RANGE_MERGE)
+    }
+
+    /// As [`range_merge`](Self::range_merge), but each key range is a tree that what comes is appended to, until its file
+    /// is `factor` times as long as what lives of it.
+    pub fn range_merge_of_trees(factor: f64) -> Self {
+        Self::RunSet(Policy::range_merge_of_trees(factor))
     }
 
     /// Levels of one run each, each `ratio` times as large as the one above.
@@ -76,6 +82,14 @@ impl Layout {
     /// Whether it keeps records in trees that grow.
     pub fn grows_trees(&self) -> bool {
         matches!(self, Self::RunSet(policy) if policy.grows_trees())
+    }
+
+    /// Up to how many bytes values lie in the leaves of its trees, if it has any.
+    pub fn inline_bytes(&self) -> u32 {
+        match self {
+            Self::RunSet(policy) => policy.inline_bytes(),
+            Self::WbTree { .. } => Policy::RANGE_MERGE.inline_bytes(),
+        }
     }
 
     /// Whether it keeps records in memory that no file has.

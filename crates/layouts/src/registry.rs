@@ -80,7 +80,7 @@ pub fn convert(
             Layout::RunSet(policy) => {
                 let mut set = runs_of(tree, policy);
                 set.mark_all(below);
-                Arc::new(RunSetTable::new(set, options.tree, context))
+                Arc::new(RunSetTable::new(set, options.tree, context.with_inline(policy.inline_bytes())))
             }
         });
     }
@@ -91,7 +91,10 @@ pub fn convert(
             let lists = set.map(|file| Fragment::of(file.clone()).ok_or_else(malformed)).ok()?;
             Arc::new(WbTree::new(tree_of(&lists, options.tree), context))
         }
-        Layout::RunSet(policy) => Arc::new(RunSetTable::new(set.under(policy, below), options.tree, context)),
+        Layout::RunSet(policy) => {
+            let context = context.with_inline(policy.inline_bytes());
+            Arc::new(RunSetTable::new(set.under(policy, below), options.tree, context))
+        }
     })
 }
 

@@ -13,7 +13,9 @@ use forebay::{Codec, Database, Layout, Options, Pool, PrefixFilter, ReadOptions,
 use forebay_env::{Env, Rng};
 
 pub use self::draws::ordered_layouts;
-pub(crate) use self::draws::{draw_groupings, draw_layout, draw_prefix_filter, draw_rate};
+pub(crate) use self::draws::{
+    draw_groupings, draw_layout, draw_prefix_filter, draw_rate, draw_resident_layout,
+};
 use self::draws::{draw_pool, draw_prefix_filters, draw_reading, draw_resident};
 use crate::tables::keeps_order;
 use crate::{Keys, Merging, TABLES, Trip, Values};
@@ -220,7 +222,7 @@ impl Config {
         let ttl =
             [None, None, Some(Duration::from_secs(1)), Some(Duration::from_secs(60)), Some(Duration::MAX)];
         let aside = Aside {
-            layout: if rng.chance(30) { Layout::range_merge() } else { draw_layout(rng) },
+            layout: if rng.chance(30) { draw_resident_layout(rng) } else { draw_layout(rng) },
             time_to_live: ttl[rng.index(5)],
             drops: rng.chance(25),
             share_percent: [1, 10, 40, 80][rng.index(4)],
@@ -244,7 +246,7 @@ impl Config {
         let (keys, values) = if is_even { (Keys::Counted, Values::Even) } else { (drawn.keys, drawn.values) };
         // Sizes that follow the tables: they change where one that keeps records in memory comes or goes.
         let is_usual = more.chance(USUAL_BUFFERS_PERCENT);
-        let reclaims = drawn.ordered_layout != Layout::range_merge() && aside.layout != Layout::range_merge();
+        let reclaims = !drawn.ordered_layout.keeps_in_memory() && !aside.layout.keeps_in_memory();
         Self {
             max_space_amplification: std::array::from_fn(|_| bounds[rng.index(3)].filter(|_| is_bounded)),
             reclaim_interval: std::array::from_fn(|_| {

@@ -56,14 +56,14 @@ impl Theme {
                 }
             }
             Self::Moving => Config {
-                ordered_layout: one_of(rng, &["range-merge", "range-merge", "jungle", "leveling"]),
+                ordered_layout: one_of(rng, &["range-merge", "range-merge:c=1.5", "jungle", "leveling"]),
                 node_bytes: [2 << 10, 6 << 10][rng.index(2)],
                 keys: Keys::Counted,
                 key_count: [200, 2000][rng.index(2)],
                 merging: [Merging::None; 3],
                 reclaim_interval: [None; 3],
                 aside: config.aside.map(|aside| Aside {
-                    layout: one_of(rng, &["range-merge"]),
+                    layout: one_of(rng, &["range-merge", "range-merge:c=3"]),
                     share_percent: [1, 10, 80][rng.index(3)],
                     ..aside
                 }),

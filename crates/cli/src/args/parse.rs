@@ -11,7 +11,8 @@ pub(crate) use forebay_units::times::parse as parse_ttl;
 /// What `--layout` takes.
 pub(crate) const LAYOUT_HELP: &str = "How a new table is organised [default: wb-tree]. In hash order: wb-tree. In key \
     order, from cheap writes to cheap reads: no-merge, tiering[:t=10], stacks[:t=10], wb-tree:ordered, geometric:r=3, \
-    geometric:p=2, lazy-leveling[:t=10], leveling[:t=10], jungle[:c=3,t=10,upper=3,levels=total], range-merge, \
+    geometric:p=2, lazy-leveling[:t=10], leveling[:t=10], jungle[:c=3,t=10,upper=3,levels=total,inline=64], \
+    range-merge[:c=3,inline=64], \
     immediate";
 
 /// What the names of layouts begin with.

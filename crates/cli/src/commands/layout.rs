@@ -16,7 +16,7 @@ use crate::progress::record_bar;
 #[derive(Debug, Args)]
 #[command(after_help = "Layouts that keep keys in order, from cheap writes to cheap reads:\n  \
                         no-merge, tiering[:t=10], stacks[:t=10], wb-tree:ordered, geometric:r=3, geometric:p=2, \
-                        lazy-leveling[:t=10], leveling[:t=10], jungle[:c=3,t=10,upper=3,levels=total], range-merge, immediate\n\
+                        lazy-leveling[:t=10], leveling[:t=10], jungle[:c=3,t=10,upper=3,levels=total,inline=64], range-merge[:c=3,inline=64], immediate\n\
                         Layouts in hash order: wb-tree. From one order to the other all records are sorted \
                         anew, for which the table takes twice the space meanwhile.\n\n\
                         Examples:\n  forebay layout users.db users leveling\n  forebay layout users.db users tiering:t=4 --later")]

@@ -1,12 +1,15 @@
 //! What becomes of a record as it goes to a leaf: short values lie there, long ones in the tree's file, or in a value
 //! file.
 
-use forebay_base::limits::{KEY_BYTES_MAX, STORED_VALUE_BYTES_MAX};
+use forebay_base::codec::Codec;
+use forebay_base::limits::{KEY_BYTES_MAX, STEP_BYTES, STORED_VALUE_BYTES_MAX};
 use forebay_base::wire::put_bytes;
 use forebay_base::{Error, Kind, Record, Result};
 
 use super::Growth;
+use crate::extent::Extent;
 use crate::node::{APART, Node, Value};
+use crate::packed;
 use crate::packer::Weight;
 use crate::values::pointed_bytes;
 
@@ -46,8 +49,9 @@ impl Growth {
             put_bytes(&mut payload, record.value);
         } else {
             flags |= APART;
-            weight.live_bytes = record.value.len() as u64;
-            self.tail.append(record.value)?.encode(&mut payload);
+            let value = self.append(record.value)?;
+            weight.live_bytes = value.bytes as u64;
+            value.encode(&mut payload);
         }
         if self.levels.is_empty() {
             self.add_level(0);
@@ -55,5 +59,17 @@ impl Growth {
         let pushed = self.push(0, record.key, flags, &payload, weight);
         self.payload = payload;
         pushed
+    }
+
+    /// Appends a node or a value.
+    pub(super) fn append(&mut self, bytes: &[u8]) -> Result<Extent> {
+        if self.codec == Codec::None {
+            return self.tail.append(bytes);
+        }
+        packed::pack(self.codec, bytes, &mut self.packed);
+        let extent = self.tail.append(&self.packed)?;
+        // A long value is rare, and what it took is not kept for the next one.
+        self.packed.shrink_to(STEP_BYTES);
+        Ok(extent)
     }
 }

@@ -1,5 +1,6 @@
 //! Every byte of a small file, damaged in turn: an error that names it, or the right answer.
 
+use forebay_base::codec::Codec;
 use forebay_base::merge::{Cursor, Direction};
 use forebay_base::{Error, Order, Range, Result};
 use forebay_cow_tree::{NodeCache, Reading, Tree, TreeCursor, TreeOptions, TreeStore, Version, last_root};
@@ -33,8 +34,12 @@ fn is_reported(error: &Error, store: &TreeStore) -> bool {
 
 #[test]
 fn a_flipped_byte_is_an_error_or_makes_no_difference() {
+    [Codec::None, Codec::Lz4].into_iter().for_each(flip_each_byte);
+}
+
+fn flip_each_byte(codec: Codec) {
     let fs = MemoryFs::new();
-    let options = TreeOptions { node_bytes_max: 120, ..TreeOptions::new(Order::Lexical) };
+    let options = TreeOptions { node_bytes_max: 120, codec, ..TreeOptions::new(Order::Lexical) };
     let store = store(fs.clone(), options);
     let first = build(&store, &numbered(0..30, 20)).unwrap();
     let tree = append(&first, &numbered((0..40).step_by(5), 90)).unwrap();

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use forebay_base::codec::Codec;
 use forebay_base::combine::Depth;
 use forebay_base::merge::Direction;
 use forebay_base::{Kind, LastWriterWins, Order, Range, Record};
@@ -41,6 +42,7 @@ fn every_version_is_what_a_map_says() {
             node_bytes_max: [64, 200, 1000, 4096][rng.index(4)],
             inline_value_bytes_max: [0, 16, 64, 5000][rng.index(4)],
             filter_bits_per_key: [0, 1, 10, 200][rng.index(4)],
+            codec: [Codec::None, Codec::Lz4][seed as usize % 2],
         };
         let depth = [Depth::Bottom, Depth::Partial][rng.index(2)];
         let fs = MemoryFs::new();

@@ -26,7 +26,7 @@ use scenario::{Cell, SCENARIOS};
 
 pub(crate) type Failure = Box<dyn Error + Send + Sync>;
 
-const LAYOUTS: [&str; 9] = [
+const LAYOUTS: [&str; 10] = [
     "wb-tree",
     "wb-tree:ordered",
     "no-merge",
@@ -35,6 +35,7 @@ const LAYOUTS: [&str; 9] = [
     "tiering:t=4",
     "leveling:t=4",
     "range-merge",
+    "range-merge:c=3",
     "jungle:c=4",
 ];
 const LIMITS_MIB: [u64; 3] = [16, 64, 256];

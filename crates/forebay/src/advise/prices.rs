@@ -18,8 +18,6 @@ const SAMPLES: u64 = 12;
 const BATCH_PART: u64 = 64;
 /// See [`Options::read_compaction_ratio`].
 const READ_COMPACTION_RATIO: f64 = 8.0;
-/// Longer values stand beside their leaves in trees that grow.
-const TREE_VALUE_BYTES_MAX: u64 = 64;
 
 /// What may be advised.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -299,7 +297,8 @@ impl<'a> Life<'a> {
         let bytes = entries * self.listed_bytes;
         let (pages, reads) = self.pages(lists + bytes / PAGE_BYTES);
         // What was rewritten lies elsewhere in its tree's file.
-        let is_beside = self.layout.grows_trees() && self.workload.value_bytes > TREE_VALUE_BYTES_MAX;
+        let is_beside =
+            self.layout.grows_trees() && self.workload.value_bytes > u64::from(self.layout.inline_bytes());
         let scattered = if is_beside { self.workload.rewrites.min(1.0) } else { 0.0 };
         let (beside, more) = self.beside(entries * (self.reads_values + scattered), Cached::Never);
         let own = RANGE + SEEK * lists + ENTRY * entries + ENTRY_BYTE * bytes;

@@ -196,6 +196,9 @@ fn make(target: &Database, like: &TableState) -> Result<Table> {
     TableBuilder::like(target.engine(), like).open()
 }
 
+/// Keys that cannot be read, each a zero byte longer than the one before, are taken for keys up to here.
+const PLACES_MAX: usize = 100;
+
 struct Copy<'a> {
     target: &'a Database,
     table: &'a Table,
@@ -217,6 +220,7 @@ impl Copy<'_> {
         let (mut batch, mut records) = (Batch::new(), 0);
         // The key that was told last: no other error is of that key again.
         let (mut passed, mut told): (Option<Vec<u8>>, Option<Vec<u8>>) = (None, None);
+        let mut places = 0;
         loop {
             let moved = match &passed {
                 Some(key) => cursor.seek_nearest(key, Nearest::Above),
@@ -233,6 +237,14 @@ impl Copy<'_> {
                     let key = cursor.folded_key().to_vec();
                     told = Some(key.clone());
                     self.damage.push(Damage::of_key(from, &key, error.to_string()));
+                    let is_next_place = passed.is_some_and(|passed| key == [&passed[..], &[0]].concat());
+                    places = if is_next_place { places + 1 } else { 0 };
+                    if places > PLACES_MAX {
+                        // Nothing behind it can be come to: the next place would be a byte longer, and so on.
+                        let reason = format!("nothing behind it can be read: {error}");
+                        self.damage.push(Damage::of_key(from, &key, reason));
+                        break;
+                    }
                     passed = Some(key);
                     continue;
                 }

@@ -281,8 +281,8 @@ pub(crate) fn store_for(
     let order = options.layout.order(seed);
     // The tables' own decides whether there is a use for it.
     let expiry = lists.expiry.clone().filter(|_| options.time_to_live.is_some());
-    let TableOptions { filter_bits_per_key, prefix_filter, codec, apart_bytes_min, .. } = *options;
+    let TableOptions { layout, filter_bits_per_key, prefix_filter, codec, apart_bytes_min, .. } = *options;
     let options = ListOptions { order, filter_bits_per_key, prefix_filter, codec, apart_bytes_min };
     let lists = ListStore { options, expiry, disk: Arc::clone(&space.disk), ..lists.clone() };
-    Store::new(lists, trees)
+    Store::new(lists, trees, layout.inline_bytes())
 }

@@ -160,7 +160,7 @@ fn a_compaction_whose_edit_is_not_recorded_says_so() {
 #[test]
 fn a_compaction_ends_while_others_write() {
     const PUTS_MAX: u32 = 30_000;
-    const LAYOUTS: [&str; 10] = [
+    const LAYOUTS: [&str; 11] = [
         "wb-tree",
         "wb-tree:ordered",
         "no-merge",
@@ -168,6 +168,7 @@ fn a_compaction_ends_while_others_write() {
         "geometric:r=2",
         "geometric:p=3",
         "range-merge",
+        "range-merge:c=2",
         "leveling:t=3",
         "tiering:t=3",
         "jungle:c=2,t=3",

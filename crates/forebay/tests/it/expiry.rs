@@ -150,7 +150,7 @@ fn vanish_on_time(layout: Layout, place: &str, apart_bytes_min: Option<u32>) {
         }
         _ => {}
     }
-    let stands_apart = apart_bytes_min.is_some() && layout != Layout::range_merge();
+    let stands_apart = apart_bytes_min.is_some() && !layout.keeps_in_memory();
     assert_eq!(db.stats().values.live_bytes > 0, stands_apart, "{what}");
     let ordered = || layout.is_ordered().then(|| db.table("t").open_ordered().unwrap());
     let before = db.snapshot();
@@ -232,7 +232,10 @@ fn files_that_are_over_go_without_being_read() {
         }
         table.compact().unwrap();
         let (full, before) = (db.stats().tables[0].space, read_bytes(&db));
-        assert!(full.live_file_bytes > 200_000 && full.dead_bytes == 0, "{layout}: {full:?}");
+        // Of a tree that short values stand beside, a compaction leaves a tenth.
+        let dead_bytes_max = if layout.inline_bytes() < 24 { full.live_bytes / 10 } else { 0 };
+        let is_whole = full.live_file_bytes > 200_000 && full.dead_bytes <= dead_bytes_max;
+        assert!(is_whole, "{layout}: {full:?}");
         env.jobs.advance(MINUTE);
         let over = db.stats().tables[0].space;
         // But for what rounding takes.

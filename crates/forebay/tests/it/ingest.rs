@@ -27,9 +27,16 @@ fn all(table: &OrderedTable) -> Vec<(u32, String)> {
 
 #[test]
 fn what_is_ingested_is_newer_than_what_was_written_before_and_older_than_what_comes_after() {
-    for layout in
-        ["no-merge", "immediate", "geometric:p=2", "range-merge", "leveling", "tiering:t=2", "jungle:c=2"]
-    {
+    for layout in [
+        "no-merge",
+        "immediate",
+        "geometric:p=2",
+        "range-merge",
+        "range-merge:c=2",
+        "leveling",
+        "tiering:t=2",
+        "jungle:c=2",
+    ] {
         let env = Env::memory(1);
         let db = open(&env);
         let table = db.table("t").layout(layout.parse().unwrap()).node_bytes(8 << 10).open_ordered().unwrap();

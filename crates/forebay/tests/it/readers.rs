@@ -12,8 +12,8 @@ use forebay_env::fs::{CrashFs, FaultyFs, MemoryFs};
 use forebay_env::{Env, FileSystem, Rng};
 
 pub(crate) const DIR: &str = "/db";
-const LAYOUTS: [&str; 5] =
-    ["wb-tree:ordered", "leveling:t=3", "jungle:c=2,t=4", "range-merge", "tiering:t=3"];
+const LAYOUTS: [&str; 6] =
+    ["wb-tree:ordered", "leveling:t=3", "jungle:c=2,t=4", "range-merge", "range-merge:c=2", "tiering:t=3"];
 
 pub(crate) fn options(env: &Env) -> Options {
     Options::default().memory_limit(1 << 20).write_buffer(8 << 10).env(env.clone())

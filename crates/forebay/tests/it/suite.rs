@@ -138,6 +138,7 @@ fn any_number_of_compactors_equals_the_model() {
         "tiering:t=2",
         "jungle:c=1.5,t=3",
         "range-merge",
+        "range-merge:c=2",
     ];
     let layouts = names.map(|name| (true, name.parse().expect("the name of a layout")));
     for (seed, (ordered, ordered_layout)) in (8000..).zip(layouts.into_iter().chain([(false, layouts[0].1)]))

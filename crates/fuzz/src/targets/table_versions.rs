@@ -12,7 +12,7 @@ use super::buffer_tree;
 use crate::damage::damage;
 use crate::draws::{self, one_of};
 
-const LAYOUTS: [&str; 12] = [
+const LAYOUTS: [&str; 15] = [
     "wb-tree",
     "wb-tree:ordered",
     "no-merge",
@@ -22,9 +22,12 @@ const LAYOUTS: [&str; 12] = [
     "stacks:t=3",
     "lazy-leveling:t=3",
     "range-merge",
+    "range-merge:c=2.5",
     "jungle:c=3",
     "jungle:c=2,t=4,levels=live",
     "jungle:c=2,upper=8",
+    "jungle:inline=0",
+    "range-merge:c=2,inline=200",
 ];
 
 pub(crate) fn fuzz(rng: &mut Rng) {
@@ -61,7 +64,15 @@ fn check_tree(tree: &Tree<u64>) {
 }
 
 fn fuzz_run_sets(rng: &mut Rng) {
-    let policy = one_of(rng, &[Policy::NoMerge, Policy::Leveling { ratio: 3 }, Policy::RangeMerge]);
+    let policy = one_of(
+        rng,
+        &[
+            Policy::NoMerge,
+            Policy::Leveling { ratio: 3 },
+            Policy::RANGE_MERGE,
+            "range-merge:c=3".parse().expect("it is one"),
+        ],
+    );
     let mut set = RunSet::<Counted>::new(policy, 1000);
     for id in 1..30 {
         let edit = edit(rng, id);
@@ -115,8 +126,7 @@ fn fuzz_options(rng: &mut Rng) {
     let second = std::time::Duration::from_secs(1);
     options.codec = draws::codec(rng);
     options.max_space_amplification = rng.chance(50).then_some(2.5);
-    options.reclaim_interval =
-        rng.chance(50).then_some(second * 60).filter(|_| layout != Layout::range_merge());
+    options.reclaim_interval = rng.chance(50).then_some(second * 60).filter(|_| !layout.keeps_in_memory());
     options.time_to_live = rng.chance(50).then_some(second);
     let rules = [
         RuleName::None,

@@ -81,6 +81,7 @@ pub(crate) fn store(rng: &mut Rng, fs: &Arc<MemoryFs>) -> TreeStore {
             node_bytes_max: one_of(rng, &[64, 200, 1000, 4096]),
             inline_value_bytes_max: one_of(rng, &[0, 16, 64, 5000]),
             filter_bits_per_key: one_of(rng, &[0, 1, 10, 200]),
+            codec: draws::codec(rng),
         },
         expiry: None,
         salvage: None,

@@ -61,8 +61,8 @@ impl Store {
         self.lists.options.order
     }
 
-    /// Of these lists, and of trees beside them.
-    pub fn new(lists: ListStore, trees: &Trees) -> Self {
+    /// Of these lists, and of trees beside them, whose leaves have values up to this length.
+    pub fn new(lists: ListStore, trees: &Trees, inline_bytes: u32) -> Self {
         let trees = TreeStore {
             fs: Arc::clone(&lists.fs),
             dir: lists.dir.clone(),
@@ -75,6 +75,8 @@ impl Store {
             disk: Arc::clone(&lists.disk),
             options: TreeOptions {
                 filter_bits_per_key: lists.options.filter_bits_per_key,
+                codec: lists.options.codec,
+                inline_value_bytes_max: inline_bytes as usize,
                 ..TreeOptions::new(lists.options.order)
             },
             expiry: lists.expiry.clone(),

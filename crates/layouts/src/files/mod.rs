@@ -50,6 +50,13 @@ impl TableContext {
         Self { store, ..self.clone() }
     }
 
+    /// The same, for a layout whose trees have values up to this length in leaves.
+    pub(crate) fn with_inline(&self, inline_bytes: u32) -> Self {
+        let mut changed = self.clone();
+        changed.store.trees.options.inline_value_bytes_max = inline_bytes as usize;
+        changed
+    }
+
     /// What time it is where entries expire, in milliseconds since 1970.
     pub(crate) fn now(&self) -> Option<u64> {
         self.store.lists.expiry.as_ref().map(|clock| clock.unix_milliseconds())

@@ -14,7 +14,12 @@ pub(super) fn node_of(range: &Range) -> NodeId {
     NodeId(key_hash(&range.low.key, range.low.prefix) | KEY_RANGE_IDS)
 }
 
-/// Whether a node is a key range, and not a run.
+/// By what a tree is known that a key range is appended to: others may have what is left of it, if it was cut.
+pub(super) fn node_of_tree(id: u64) -> NodeId {
+    NodeId(key_hash(b"tree", id) | KEY_RANGE_IDS)
+}
+
+/// Whether a node is a key range, or its tree, and not a run.
 pub(super) fn is_key_range(NodeId(id): NodeId) -> bool {
     id & KEY_RANGE_IDS != 0
 }

@@ -223,7 +223,7 @@ impl TableVersion for RunSetTable {
     fn start(&self, plan: &Plan) -> Result<Box<dyn Job>> {
         let slice: &Slice = plan.work()?;
         debug_assert!(slice.act.buffer().is_none(), "a plan for a write buffer is not for runs alone");
-        if let Act::Append { .. } = slice.act {
+        if slice.act.appends() {
             return Ok(Box::new(GrowJob::new(&self.set, slice.clone(), &self.context)?));
         }
         let expected = self.expected(slice, Portion::default(), Shape::default());

@@ -13,6 +13,7 @@ use forebay_base::combine::Depth;
 use forebay_base::{Bound, Range};
 use forebay_buffer_tree::{self as tree, NodeId};
 
+use self::evictions::Onto;
 pub(super) use self::sound::lie_inside;
 use super::job::BOUND_BYTES_MIN;
 use super::key_ranges;
@@ -57,6 +58,8 @@ pub(super) enum Act {
         /// The whole of it, of which this may be a part. Nobody else may touch any of it meanwhile.
         key_range: Range,
         into: Option<NodeId>,
+        /// The tree there that it is appended to, which nobody else may append to meanwhile.
+        tree: Option<u64>,
         /// 0 where none of it was in memory.
         below: u64,
     },
@@ -117,6 +120,11 @@ impl Act {
         }
     }
 
+    /// Whether what other runs have is appended to trees of the run that it goes to.
+    pub(super) fn appends(&self) -> bool {
+        matches!(self, Self::Append { .. } | Self::Evict { tree: Some(_), .. })
+    }
+
     /// Whether more slices are to come.
     pub(super) fn goes_on(&self) -> bool {
         matches!(self, Self::Merge { goes_on: true, .. } | Self::Append { goes_on: true, .. })
@@ -168,11 +176,14 @@ impl Slice {
 
     /// What nobody else may touch meanwhile: runs, or a key range.
     pub(super) fn nodes(&self) -> Vec<NodeId> {
-        if let Some(key_range) = self.act.key_range() {
-            return vec![key_ranges::node_of(key_range)];
-        }
-        let runs = self.taken.iter().map(|(run, _)| *run).chain(self.act.target());
-        runs.collect::<BTreeSet<_>>().into_iter().collect()
+        let nodes: BTreeSet<NodeId> = match &self.act {
+            Act::Evict { key_range, tree, .. } => {
+                let tree = tree.map(key_ranges::node_of_tree);
+                [key_ranges::node_of(key_range)].into_iter().chain(tree).collect()
+            }
+            act => self.taken.iter().map(|(run, _)| *run).chain(act.target()).collect(),
+        };
+        nodes.into_iter().collect()
     }
 }
 
@@ -312,7 +323,7 @@ impl<F: tree::Fragment> RunSet<F> {
         }
         if self.policy.merges_key_ranges() {
             match self.policy.next_key_range(self, &Bound::least(), |id| self.is_free(id, busy)) {
-                Some(range) => return Some(self.evict(range)),
+                Some(range) => return Some(self.evict(range, Onto::Nothing)),
                 // Whole runs have something of a key range that somebody is at work on, or that is set aside: merging
                 // them would end there, and have made a new oldest run on the way, into which all ranges were to go
                 // once more.
@@ -363,7 +374,7 @@ impl<F: tree::Fragment> RunSet<F> {
             Step::Relabel { run, level } => Some(Next::Edit(Edit::Relabel { run, level })),
             Step::Push { run, part } => self.push(self.run(run)?, part),
             Step::Rewrite { run, range } => Some(Next::Merge(self.in_place(self.run(run)?, &range))),
-            Step::Evict(range) => Some(Next::Merge(self.evict(range))),
+            Step::Evict(range) => Some(Next::Merge(self.evict(range, Onto::Trees))),
         }
     }
 }

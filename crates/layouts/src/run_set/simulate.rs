@@ -51,7 +51,7 @@ impl SimulatedRuns {
     fn bytes_of(&self, records: u64, level: u32) -> u64 {
         let model = self.inventory.model();
         match self.set.policy.grows(level) {
-            true => CountedTree::live_bytes(model, records as f64),
+            true => CountedTree::live_bytes(model, self.set.policy.inline_bytes(), records as f64),
             false => records * model.record_bytes,
         }
     }
@@ -71,7 +71,7 @@ impl SimulatedRuns {
         if let Act::KeepInMemory { .. } = slice.act {
             return self.reside(slice, newest, coverage);
         }
-        if let Act::Append { .. } = slice.act {
+        if slice.act.appends() {
             return self.append(slice, cause);
         }
         let buffer = (newest as f64 / width(&slice.range), coverage);
@@ -96,7 +96,11 @@ impl SimulatedRuns {
                 match part.fragment.tree {
                     _ if run.is_resident => {}
                     Some(_) => {
-                        let live = CountedTree::live_bytes(self.inventory.model(), records);
+                        let live = CountedTree::live_bytes(
+                            self.inventory.model(),
+                            self.set.policy.inline_bytes(),
+                            records,
+                        );
                         self.inventory.read_tree(cause, live);
                     }
                     None => self.inventory.read(cause, records as u64),
@@ -203,7 +207,7 @@ impl SimulatedRuns {
             self.inventory.file(cause, records_max, records);
             return (CountedFile { counts, tree: None, pointed_bytes, memory_bytes: 0 }, bytes);
         }
-        let tree = CountedTree::built(self.inventory.model(), records as f64);
+        let tree = CountedTree::built(self.inventory.model(), self.set.policy.inline_bytes(), records as f64);
         self.inventory.tree(cause, records, tree.bytes);
         (CountedFile { counts, tree: Some(tree), pointed_bytes, memory_bytes: 0 }, bytes)
     }

@@ -72,6 +72,8 @@ fn policies() -> Vec<Policy> {
         "lazy-leveling:t=3",
         "lazy-leveling",
         "range-merge",
+        "range-merge:c=1.5",
+        "range-merge:c=4,inline=0",
         "jungle:c=1.15",
         "jungle:c=2",
         "jungle",
@@ -80,6 +82,7 @@ fn policies() -> Vec<Policy> {
         "jungle:levels=live",
         "jungle:c=10,t=4,levels=live",
         "jungle:c=2,t=4,upper=12",
+        "jungle:c=2,t=4,inline=4",
     ];
     names.map(|name| name.parse().unwrap()).to_vec()
 }
@@ -145,7 +148,7 @@ fn runs_are_as_many_as_the_policy_says() {
                     let sizes = (flushed as f64).log(f64::from(ratio)).floor() as usize + 1;
                     assert!(total <= sizes, "{policy}: {total} runs of {flushed} write buffers");
                 }
-                Policy::RangeMerge => {
+                Policy::RangeMerge { .. } => {
                     let on_disk = runs.set.runs().iter().filter(|run| !run.is_resident).count();
                     assert!(on_disk <= 1, "{on_disk} runs on disk");
                     let most = ROOM.room.kept_bytes_max();
@@ -255,7 +258,7 @@ fn bytes_moved_are_as_analysed() {
         .map(|name| of(name.parse().unwrap()) / no_merge)
         .collect();
     assert!(costs.iter().all(|&cost| cost > 2.0 && cost < immediate / 2.0), "{costs:?}");
-    let range_merge = of(Policy::RangeMerge) / no_merge;
+    let range_merge = of(Policy::RANGE_MERGE) / no_merge;
     assert!((0.25..0.5).contains(&(range_merge / immediate)), "{range_merge} of {immediate}");
     assert!(costs[0] < costs[3], "tiering writes less than leveling: {costs:?}");
     assert!(costs[2] < costs[4], "the more runs, the less is moved: {costs:?}");
@@ -623,8 +626,9 @@ fn what_is_set_aside_lets_all_else_end() {
             match runs.set.next_work(&busy, room).or_else(compaction) {
                 Some(Next::Merge(slice)) if meets(&runs.set, &slice) => busy.extend(slice.nodes()),
                 Some(Next::Merge(slice)) => {
+                    let is_of_key_ranges = matches!(slice.act, Act::Evict { .. } | Act::Rewrite { .. });
                     assert!(
-                        busy.is_empty() || to != Policy::RangeMerge || matches!(slice.act, Act::Evict { .. }),
+                        busy.is_empty() || !to.merges_key_ranges() || is_of_key_ranges,
                         "{from}: {slice:?}"
                     );
                     runs.merge(slice, Cause::Merge).unwrap();

@@ -147,7 +147,7 @@ impl Meeting {
 /// One of which savepoints can be taken.
 fn draw_layout(rng: &mut Rng) -> Layout {
     let mut layouts = ordered_layouts();
-    layouts.retain(|layout| *layout != Layout::range_merge());
+    layouts.retain(|layout| !layout.keeps_in_memory());
     layouts[rng.index(layouts.len())]
 }
 

@@ -19,6 +19,8 @@ pub fn ordered_layouts() -> Vec<Layout> {
         "geometric:r=3",
         "geometric:p=2",
         "range-merge",
+        "range-merge:c=1.5",
+        "range-merge:c=4,inline=9",
         "leveling:t=3",
         "leveling",
         "tiering:t=2",
@@ -30,6 +32,7 @@ pub fn ordered_layouts() -> Vec<Layout> {
         "jungle",
         "jungle:c=2,t=3,levels=live",
         "jungle:c=2,t=3,upper=4",
+        "jungle:c=2,t=3,inline=4",
     ];
     names.iter().map(|name| name.parse().expect("names of layouts")).collect()
 }
@@ -37,6 +40,12 @@ pub fn ordered_layouts() -> Vec<Layout> {
 /// One of them.
 pub(crate) fn draw_layout(rng: &mut Rng) -> Layout {
     let layouts = ordered_layouts();
+    layouts[rng.index(layouts.len())]
+}
+
+/// One that keeps records in memory.
+pub(crate) fn draw_resident_layout(rng: &mut Rng) -> Layout {
+    let layouts: Vec<Layout> = ordered_layouts().into_iter().filter(Layout::keeps_in_memory).collect();
     layouts[rng.index(layouts.len())]
 }
 

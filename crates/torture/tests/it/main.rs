@@ -4,7 +4,7 @@ use std::process::Command;
 
 #[test]
 fn nothing_that_was_acknowledged_is_lost_in_a_kill() {
-    for layout in ["wb-tree", "leveling", "range-merge", "jungle"] {
+    for layout in ["wb-tree", "leveling", "range-merge", "range-merge:c=3", "jungle"] {
         let arguments = ["kill", "--rounds", "4", "--seed", "7", "--layout", layout];
         let output = Command::new(env!("CARGO_BIN_EXE_torture")).args(arguments).output().unwrap();
         let told = String::from_utf8_lossy(&output.stdout);
@@ -15,7 +15,7 @@ fn nothing_that_was_acknowledged_is_lost_in_a_kill() {
 
 #[test]
 fn readers_see_what_is_right_whoever_is_killed_beside_them() {
-    for layout in ["wb-tree", "leveling", "range-merge", "jungle"] {
+    for layout in ["wb-tree", "leveling", "range-merge", "range-merge:c=3", "jungle"] {
         let arguments = ["readers", "--rounds", "6", "--seed", "7", "--layout", layout];
         let output = Command::new(env!("CARGO_BIN_EXE_torture")).args(arguments).output().unwrap();
         let told = String::from_utf8_lossy(&output.stdout);

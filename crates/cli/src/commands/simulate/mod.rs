@@ -156,7 +156,7 @@ pub(crate) fn run(args: &SimulateArgs, common: &Common) -> Result<(), Failure> {
 }
 
 /// What [`SimulateArgs::compare`] compares.
-const COMPARED: [&str; 19] = [
+const COMPARED: [&str; 20] = [
     "no-merge",
     "wb-tree",
     "wb-tree:ordered",
@@ -174,6 +174,7 @@ const COMPARED: [&str; 19] = [
     "leveling:t=10",
     "geometric:p=3",
     "geometric:p=2",
+    "range-merge:c=3",
     "range-merge",
     "immediate",
 ];

@@ -271,8 +271,8 @@ impl<K> TableBuilder<K> {
         self
     }
 
-    /// Compression of lists, page by page; none by default. Trees are not compressed: of layout `jungle` only level 0
-    /// is.
+    /// Compression; none by default. Lists are compressed page by page, trees node by node and value by value: short
+    /// values lie in nodes, so they share what they have in common. A file keeps the codec that it was made with.
     pub fn codec(mut self, codec: Codec) -> Self {
         self.asked.codec = Some(codec);
         self

@@ -19,11 +19,12 @@ use forebay_env::fs::MemoryFs;
 use forebay_env::{Access, Env, FileSystem, Rng};
 
 const DIR: &str = "/db";
-const TABLES: [(&str, &str); 5] = [
+const TABLES: [(&str, &str); 6] = [
     ("planted table", "wb-tree"),
     ("planted order", "leveling:t=3"),
     ("planted jungle", "jungle:c=1.5,t=3"),
     ("planted memory", "range-merge"),
+    ("planted growth", "range-merge:c=1.5"),
     ("planted tree", "wb-tree:ordered"),
 ];
 

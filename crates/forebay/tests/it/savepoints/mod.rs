@@ -75,7 +75,7 @@ fn files(env: &Env, kind: &str) -> Vec<String> {
 }
 
 fn layouts() -> impl Iterator<Item = Layout> {
-    let ordered = ordered_layouts().into_iter().filter(|layout| *layout != Layout::range_merge());
+    let ordered = ordered_layouts().into_iter().filter(|layout| !layout.keeps_in_memory());
     ordered.chain([Layout::wb_tree()])
 }
 

@@ -9,6 +9,7 @@ mod subcompactions;
 
 use std::sync::Arc;
 
+use forebay_base::codec::Codec;
 use forebay_base::limits::BLOCK_BYTES;
 use forebay_base::merge::{Extent, Merge};
 use forebay_base::record::Shape;
@@ -103,6 +104,15 @@ impl GrowSlice {
         self.uppers.iter().map(inside).collect()
     }
 
+    /// About how long a batch is in a tree. Lists are counted as they were before they were compressed, trees behind that.
+    fn bytes_in(&self, tree: Portion, batch: Portion) -> u64 {
+        let alike = u128::from(batch.records) * u128::from(tree.bytes) / u128::from(tree.records.max(1));
+        let is_packed = self.context.store.lists.options.codec != Codec::None && tree.records > 0;
+        let bytes = if is_packed { batch.bytes.min(alike as u64) } else { batch.bytes };
+        debug_assert!(bytes <= batch.bytes, "nothing is longer for being compressed");
+        bytes
+    }
+
     /// Begins the merge of a subcompaction to which something comes, and tells about how many bytes that reads.
     fn merge(
         &self,
@@ -113,7 +123,8 @@ impl GrowSlice {
         let batch = portion_of(&sources);
         let (files, rule, depth) = (self.context.files(Cause::Merge), self.rule.clone(), self.slice.depth());
         let grows = |part: &&Arc<Part<DataFile>>| {
-            part.range == *range && !self.factors.rebuilds(self.slice.level, part, batch.bytes)
+            let bytes = self.bytes_in(part.portion, batch);
+            part.range == *range && !self.factors.rebuilds(self.slice.level, part, bytes)
         };
         let grown = target.as_ref().filter(grows);
         let grown = grown.and_then(|part| Some((part.fragment.tree()?.clone(), part.is_bottom)));
@@ -157,8 +168,10 @@ impl SubcompactionWorker {
             has_worked = true;
             let Some(begun) = &mut self.current else { continue };
             let outcome = begun.merge.step(left_bytes as usize)?;
-            let done_bytes = begun.left_bytes.min(left_bytes);
-            begun.left_bytes -= done_bytes;
+            // More than was thought comes of what was compressed.
+            let done_bytes =
+                if begun.left_bytes == 0 { left_bytes } else { begun.left_bytes.min(left_bytes) };
+            begun.left_bytes = begun.left_bytes.saturating_sub(done_bytes);
             // What is begun and what is finished take their time, too.
             left_bytes = left_bytes.saturating_sub(done_bytes.max(BLOCK_BYTES as u64));
             if let Some(outcome) = outcome

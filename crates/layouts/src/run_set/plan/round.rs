@@ -7,7 +7,7 @@ use forebay_base::Bound;
 use forebay_buffer_tree::{Fragment, NodeId, Place};
 
 use super::super::set::{RunSet, Underway};
-use super::Slice;
+use super::{Onto, Slice};
 
 impl<F: Fragment> RunSet<F> {
     /// The next step of a round from a place on, and where it goes on from then: `None` for the end. Key ranges that
@@ -22,7 +22,7 @@ impl<F: Fragment> RunSet<F> {
         if self.evicts_only() {
             let after = begun.map_or_else(Bound::least, |from| from.bound().clone());
             if let Some(range) = self.policy.next_key_range(self, &after, |id| self.is_free(id, busy)) {
-                let slice = self.evict(range);
+                let slice = self.evict(range, Onto::Nothing);
                 debug_assert_eq!(self.check_plan(&slice, busy), Ok(()), "what is planned can be done");
                 let then = slice.range.high.clone().map(|high| Place::at(high.max(after)));
                 return Some((slice, then));

@@ -81,7 +81,7 @@ impl<F: Fragment> RunSet<F> {
         let appends = target.is_some() && self.policy.grows(level);
         let mut high = match target.filter(|_| appends) {
             Some(target) => self.appended_end(&others().copied().collect::<Vec<_>>(), target, &low),
-            None => self.slice_end(&runs, &low, SLICE_FILES),
+            None => self.slice_end(&runs, &Range { low: low.clone(), high: None }, SLICE_FILES),
         };
         if let (Some(target), Some(end)) = (target, high.as_ref())
             && let Some(part) =
@@ -108,7 +108,7 @@ impl<F: Fragment> RunSet<F> {
     /// Where there is enough to be appended for one go between `low` and this bound. What is there already counts for
     /// nothing: it stays.
     fn appended_end(&self, inputs: &[&Run<F>], target: &Run<F>, low: &Bound) -> Option<Bound> {
-        let end = self.slice_end(inputs, low, SLICE_FILES);
+        let end = self.slice_end(inputs, &Range { low: low.clone(), high: None }, SLICE_FILES);
         let (mut low, mut bytes) = (low.clone(), 0);
         for part in &target.parts[target.first_behind(&low)..] {
             let high = part.range.high.as_ref()?;
@@ -126,16 +126,16 @@ impl<F: Fragment> RunSet<F> {
         end
     }
 
-    /// Where about this many files' worth lies between `low` and this bound; `None` for the end.
-    pub(in super::super) fn slice_end(&self, runs: &[&Run<F>], low: &Bound, files: u64) -> Option<Bound> {
+    /// Where about this many files' worth lies between the beginning of a range and this bound; `None` for its end.
+    pub(in super::super) fn slice_end(&self, runs: &[&Run<F>], within: &Range, files: u64) -> Option<Bound> {
         let left =
-            |run: &Run<F>| total(run.parts[run.first_behind(low)..].iter().map(|part| part.portion.bytes));
+            |run: &Run<F>| total(run.parts[run.overlapping(within)].iter().map(|part| part.portion.bytes));
         let whole = total(runs.iter().map(|run| left(run)));
         let guide = runs.iter().max_by_key(|run| left(run))?;
         // The others are taken to lie as the largest does.
         let enough = files as f64 * self.file_bytes as f64 * left(guide) as f64 / whole.max(1) as f64;
         let mut sum = 0_u64;
-        let last = guide.parts[guide.first_behind(low)..].iter().find(|part| {
+        let last = guide.parts[guide.overlapping(within)].iter().find(|part| {
             sum = sum.saturating_add(part.portion.bytes);
             sum as f64 >= enough
         })?;
@@ -144,7 +144,7 @@ impl<F: Fragment> RunSet<F> {
             return last.range.high.clone();
         }
         let before = sum - last.portion.bytes;
-        let mut range = last.range.intersect(&Range { low: low.clone(), high: None });
+        let mut range = last.range.intersect(within);
         let is_long = |range: &Range| {
             last.portion_in(range).is_some_and(|portion| before.saturating_add(portion.bytes) as f64 > enough)
         };
@@ -153,7 +153,7 @@ impl<F: Fragment> RunSet<F> {
         {
             range.high = Some(middle);
         }
-        debug_assert!(range.high.as_ref().is_none_or(|high| high > low), "a slice comes on");
+        debug_assert!(range.high.as_ref().is_none_or(|high| *high > within.low), "a slice comes on");
         range.high
     }
 }

@@ -8,8 +8,9 @@ use forebay_base::{Bound, Range};
 use forebay_buffer_tree::{Fragment, NodeId, Place};
 
 use super::super::set::{Run, RunSet};
+
 use super::slices::SLICE_FILES;
-use super::{Act, Slice};
+use super::{Act, Onto, Slice};
 
 impl<F: Fragment> RunSet<F> {
     /// The next step of a round of a range from a place on, and where it goes on from then: `None` for the end. Merges
@@ -24,13 +25,13 @@ impl<F: Fragment> RunSet<F> {
         let ends = |high: &Bound| within.high.as_ref().is_some_and(|end| end <= high);
         let key_range = || self.policy.next_key_range(self, from, |id| self.is_free(id, busy));
         if let Some(range) = key_range().filter(|range| self.underway.is_empty() && !ends(&range.low)) {
-            let slice = self.evict(range);
+            let slice = self.evict(range, Onto::Nothing);
             debug_assert_eq!(self.check_plan(&slice, busy), Ok(()), "what is planned can be done");
             let then = slice.range.high.clone().filter(|high| !ends(high));
             return Some((slice, then.map(|high| Place::at(high.max(from.clone())))));
         }
         let rest = Range { low: self.unmerged_from(from, within)?, high: within.high.clone() };
-        let end = self.slice_end(&self.runs_in(&rest), &rest.low, SLICE_FILES);
+        let end = self.slice_end(&self.runs_in(&rest), &rest, SLICE_FILES);
         let range = rest.intersect(&Range { low: Bound::least(), high: end });
         let runs = self.runs_in(&range);
         if runs.iter().any(|run| run.is_resident || busy.contains(&run.id)) {

@@ -12,11 +12,35 @@ pub(in super::super) struct Factors {
     last: f64,
     upper: f64,
     last_level: u32,
+    /// A tree that would get longer by a batch is written anew with it, as several.
+    live_bytes_max: f64,
+    inline_bytes: u32,
 }
+
+/// A key range is divided when more of it lives than this, in files' lengths. What is written to divide it is this much
+/// for one less that has come to it: 1.5 bytes a byte of what is new, where 1.5 lengths would be 3.
+const KEY_RANGE_FILES_MAX: f64 = 3.0;
 
 impl Factors {
     pub(super) fn new<F>(set: &RunSet<F>, last: f64, upper: f64) -> Self {
-        Self { last, upper, last_level: set.runs().last().map_or(0, |run| run.level()) }
+        let last_level = set.runs().last().map_or(0, |run| run.level());
+        Self {
+            last,
+            upper,
+            last_level,
+            live_bytes_max: f64::INFINITY,
+            inline_bytes: set.policy.inline_bytes(),
+        }
+    }
+
+    /// Of trees that are key ranges.
+    pub(super) fn of_key_ranges(self, file_bytes: u64) -> Self {
+        Self { live_bytes_max: KEY_RANGE_FILES_MAX * file_bytes as f64, ..self }
+    }
+
+    /// See the field.
+    pub(super) fn live_bytes_max(&self) -> f64 {
+        self.live_bytes_max
     }
 
     /// That of a level.
@@ -31,6 +55,8 @@ impl Factors {
         part: &Part<F>,
         batch_bytes: u64,
     ) -> bool {
-        jungle::rebuilds(part, batch_bytes, self.of(level))
+        let live_bytes = part.portion.bytes as f64 + batch_bytes as f64;
+        live_bytes > self.live_bytes_max
+            || jungle::rebuilds(part, batch_bytes, self.of(level), self.inline_bytes)
     }
 }

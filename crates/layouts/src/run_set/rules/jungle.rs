@@ -36,10 +36,10 @@ const GATHERED: usize = 8;
 const SLACK_BYTES: u64 = 4 * BLOCK_BYTES as u64;
 
 /// What levels may have.
-pub(super) fn levels(ratio: u32, factor: f64, sizes: LevelSizes) -> Levels {
+pub(super) fn levels(ratio: u32, factor: f64, sizes: LevelSizes, inline_bytes: u32) -> Levels {
     let measure = match sizes {
         LevelSizes::Live => Measure::Live,
-        LevelSizes::Total => Measure::Files { factor },
+        LevelSizes::Total => Measure::Files { factor, inline_bytes },
     };
     Levels { ratio, gathered: GATHERED, measure }
 }
@@ -60,25 +60,36 @@ pub(super) fn next<F: Fragment>(
     let grown = set.runs.iter().filter(|run| run.level > 0 && is_free(run.id));
     let runs: Vec<&Run<F>> = grown.map(|run| &**run).collect();
     let is_last = |run: &Run<F>| set.runs.last().is_some_and(|last| last.id == run.id);
-    let has_room = |run: &&&Run<F>| is_last(run) || levels.fullness(set, run) <= 1.0;
-    let file_bytes = set.file_bytes as f64;
-    // What joins is written anew with it. Where a level has no room, that might be on its way down next.
-    let rewritten = join(&runs, file_bytes)
-        .or_else(|| worst(runs.iter().filter(has_room), factors))
-        .or_else(|| split(&runs, file_bytes))
-        .map(|(run, range)| Step::Rewrite { run, range });
+    // Where a level has no room, what is written anew might be on its way down next.
+    let has_room = |run: &Run<F>| is_last(run) || levels.fullness(set, run) <= 1.0;
+    let rewritten = rewrite(&runs, SPLIT * set.file_bytes as f64, set.file_bytes, factors, has_room);
     rewritten.or_else(|| leveling::push(set, levels, is_free, |run| victim(set, run)))
+}
+
+/// Trees that are to be written anew by themselves: what joins is, so joining comes first. One is split from so many
+/// live bytes on.
+pub(super) fn rewrite<F: Fragment>(
+    runs: &[&Run<F>],
+    live_bytes_max: f64,
+    file_bytes: u64,
+    factors: &Factors,
+    has_room: impl Fn(&Run<F>) -> bool,
+) -> Option<Step> {
+    let (run, range) = join(runs, file_bytes as f64)
+        .or_else(|| worst(runs.iter().filter(|run| has_room(run)), factors))
+        .or_else(|| split(runs, live_bytes_max))?;
+    Some(Step::Rewrite { run, range })
 }
 
 /// How long a level's files are, with values that they point to. Short records are written anew with what comes, so that
 /// nothing lies beside them: they count as if it did, or there would be C times as many of them to be written anew.
-pub(in super::super) fn length_of<F: Fragment>(run: &Run<F>, factor: f64) -> f64 {
+pub(in super::super) fn length_of<F: Fragment>(run: &Run<F>, factor: f64, inline_bytes: u32) -> f64 {
     // Two parts of one tree lie side by side.
     let files = run.parts.chunk_by(|one, other| one.fragment.id() == other.fragment.id());
     let length = |parts: &[std::sync::Arc<Part<F>>]| {
         let whole = parts.iter().map(|part| part.whole_bytes()).fold(0, u64::saturating_add);
         let grown = parts.iter().filter_map(|part| part.fragment.grown_bytes()).max();
-        match grown.filter(|_| !parts.iter().any(|part| lies_in_leaves(part.portion))) {
+        match grown.filter(|_| !parts.iter().any(|part| lies_in_leaves(part.portion, inline_bytes))) {
             Some(grown) => grown as f64,
             None => factor * whole as f64,
         }
@@ -110,14 +121,14 @@ fn worst<'a, F: Fragment + 'a>(
 }
 
 /// A part of which too much lives.
-fn split<F: Fragment>(runs: &[&Run<F>], file_bytes: f64) -> Option<(NodeId, Range)> {
+fn split<F: Fragment>(runs: &[&Run<F>], live_bytes_max: f64) -> Option<(NodeId, Range)> {
     let mut parts = runs.iter().flat_map(|run| run.parts.iter().map(move |part| (run.id, part)));
     let is_long = |part: &Part<F>| {
         let live = part.portion.bytes;
         // One that was just written as it is did not fall apart: its records may be that long.
         let is_fresh =
             part.fragment.grown_bytes().is_some_and(|grown| grown <= live.saturating_add(SLACK_BYTES));
-        live as f64 > SPLIT * file_bytes && !is_fresh
+        live as f64 > live_bytes_max && !is_fresh
     };
     let (run, part) = parts.find(|(_, part)| is_long(part))?;
     Some((run, part.range.clone()))
@@ -163,32 +174,38 @@ fn victim<F: Fragment>(set: &RunSet<F>, run: &Run<F>) -> Option<usize> {
 
 /// Whether a part is written anew with a batch: it is no tree, or a batch appended to it would take its file over C if
 /// all keys were there already, or copy about all of it.
-pub(super) fn rebuilds<F: Fragment>(part: &Part<F>, batch_bytes: u64, factor: f64) -> bool {
+pub(super) fn rebuilds<F: Fragment>(
+    part: &Part<F>,
+    batch_bytes: u64,
+    factor: f64,
+    inline_bytes: u32,
+) -> bool {
     let Some(grown) = part.fragment.grown_bytes() else { return true };
     let live = part.portion.bytes as f64;
-    let copied = copied_bytes(part.portion, batch_bytes as f64);
+    let copied = copied_bytes(part.portion, batch_bytes as f64, inline_bytes);
     grown.saturating_add(batch_bytes) as f64 + copied > factor * live + SLACK_BYTES as f64
         || copied > ALL * live
 }
 
 /// A batch that copies more than this share of a tree had better take the rest along.
 const ALL: f64 = 0.9;
-/// Up to such a mean length of records, their values are taken to lie in the tree's leaves.
-const INLINE_BYTES_MAX: f64 = 96.0;
+/// Records of which the key and all that goes with it are this long, and the value as long as may lie in leaves, are
+/// taken to be there.
+const AROUND_BYTES: f64 = 32.0;
 
 /// Whether values are short enough to lie in leaves.
-fn lies_in_leaves(tree: Portion) -> bool {
-    tree.bytes as f64 <= INLINE_BYTES_MAX * tree.records.max(1) as f64
+fn lies_in_leaves(tree: Portion, inline_bytes: u32) -> bool {
+    tree.bytes as f64 <= (f64::from(inline_bytes) + AROUND_BYTES) * tree.records.max(1) as f64
 }
 
 /// What a leaf has of a record whose value is elsewhere.
 const ENTRY_BYTES: f64 = 32.0;
 
 /// About how much of a tree's leaves a batch of evenly spread keys copies: all that it falls on.
-fn copied_bytes(tree: Portion, batch_bytes: f64) -> f64 {
+fn copied_bytes(tree: Portion, batch_bytes: f64, inline_bytes: u32) -> f64 {
     let records = tree.records.max(1) as f64;
     let record_bytes = tree.bytes.max(1) as f64 / records;
-    let entry_bytes = if lies_in_leaves(tree) { record_bytes } else { ENTRY_BYTES };
+    let entry_bytes = if lies_in_leaves(tree, inline_bytes) { record_bytes } else { ENTRY_BYTES };
     let leaves = (records * entry_bytes / BLOCK_BYTES as f64).max(1.0);
     let touched = 1.0 - (-batch_bytes / record_bytes / leaves).exp();
     records * entry_bytes * touched

@@ -24,8 +24,8 @@ pub(super) struct Levels {
 pub(super) enum Measure {
     /// What lives, with the values that it points to.
     Live,
-    /// Its files, this many times as long.
-    Files { factor: f64 },
+    /// Its files, this many times as long; values up to that length lie in leaves.
+    Files { factor: f64, inline_bytes: u32 },
 }
 
 impl Levels {
@@ -38,7 +38,9 @@ impl Levels {
         let target = target_bytes(set, self.ratio, run.level);
         match self.measure {
             Measure::Live => run.whole_bytes() as f64 / target,
-            Measure::Files { factor } => jungle::length_of(run, factor) / (factor * target),
+            Measure::Files { factor, inline_bytes } => {
+                jungle::length_of(run, factor, inline_bytes) / (factor * target)
+            }
         }
     }
 }

@@ -55,7 +55,7 @@ impl Policy {
     pub(super) fn flush<F: Fragment>(self, set: &RunSet<F>, bytes: u64, residents: usize) -> Flush {
         match self {
             Self::NoMerge
-            | Self::RangeMerge
+            | Self::RangeMerge { .. }
             | Self::Leveling { .. }
             | Self::Tiering { .. }
             | Self::Stacks { .. }
@@ -80,7 +80,7 @@ impl Policy {
         is_free: impl Fn(NodeId) -> bool,
     ) -> Option<Range> {
         match self {
-            Self::RangeMerge => range_merge::any(set, after, is_free),
+            Self::RangeMerge { .. } => range_merge::any(set, after, is_free),
             _ => None,
         }
     }
@@ -97,7 +97,10 @@ impl Policy {
             Self::Immediate => merge_into_one(set, is_free),
             Self::Geometric { ratio } => geometric::next(set, Shape::Ratio(ratio), is_free),
             Self::Partitions { runs_max } => geometric::next(set, Shape::Runs(runs_max), is_free),
-            Self::RangeMerge => range_merge::victim(set, room, is_free).map(Step::Evict),
+            Self::RangeMerge { .. } => {
+                let trees = self.grows_trees().then(|| self.factors(set));
+                range_merge::next(set, room, trees.as_ref(), is_free)
+            }
             Self::Leveling { .. } => leveling::next(set, self.levels(), is_free),
             Self::Tiering { runs_max } => tiering::next(set, runs_max as usize, is_free),
             Self::Stacks { pieces_max, is_lazy } => {
@@ -110,7 +113,7 @@ impl Policy {
     /// What the fullest key range in memory takes there.
     pub(super) fn fullest_bytes<F: Fragment>(self, set: &RunSet<F>) -> u64 {
         match self {
-            Self::RangeMerge => range_merge::fullest_bytes(set),
+            Self::RangeMerge { .. } => range_merge::fullest_bytes(set),
             _ => 0,
         }
     }
@@ -118,7 +121,7 @@ impl Policy {
     /// Bytes above the policy's limits.
     pub(super) fn debt_bytes<F: Fragment>(self, set: &RunSet<F>, room: ResidentBudget) -> u64 {
         match self {
-            Self::RangeMerge => range_merge::debt_bytes(set, room),
+            Self::RangeMerge { .. } => range_merge::debt_bytes(set, room),
             Self::Geometric { ratio } => geometric::debt_bytes(set, Shape::Ratio(ratio)),
             Self::Partitions { runs_max } => geometric::debt_bytes(set, Shape::Runs(runs_max)),
             Self::Leveling { .. } | Self::Jungle { .. } => leveling::debt_bytes(set, self.levels()),
@@ -141,14 +144,18 @@ impl Policy {
             Self::Jungle { factor_percent, upper_percent, .. } => {
                 Factors::new(set, factor_of(factor_percent), factor_of(upper_percent))
             }
+            Self::RangeMerge { trees: Some(trees) } => {
+                let factor = factor_of(trees.factor_percent);
+                Factors::new(set, factor, factor).of_key_ranges(set.file_bytes)
+            }
             _ => Factors::new(set, 1.0, 1.0),
         }
     }
 
     fn levels(self) -> Levels {
         match self {
-            Self::Jungle { ratio, upper_percent, levels, .. } => {
-                jungle::levels(ratio, factor_of(upper_percent), levels)
+            Self::Jungle { ratio, upper_percent, levels, inline_bytes, .. } => {
+                jungle::levels(ratio, factor_of(upper_percent), levels, inline_bytes)
             }
             Self::Leveling { ratio } => Levels::new(ratio),
             _ => Levels::new(1),

@@ -1,6 +1,9 @@
 //! Rangemerge (Rangemerge paper, section IV). Write buffers are kept in memory as resident runs. Once they take too
 //! much, the key range that has the most of it is merged with what files have of it, and split where that grows too
 //! long. So each range is at one place on disk, and memory holds what is worth the most to wait.
+//!
+//! Where key ranges are trees, what is evicted is appended to its range's tree, which is written anew only once its file
+//! is over C, as in [Jungle](super::jungle), or too much lives of it.
 
 use std::sync::Arc;
 
@@ -8,8 +11,10 @@ use forebay_base::{Bound, Range};
 use forebay_buffer_tree::{Fragment, NodeId};
 use forebay_store::list::Kept;
 
-use super::super::key_ranges::node_of;
+use super::super::key_ranges::{node_of, node_of_tree};
 use super::super::set::{Part, Run, RunSet, total};
+use super::factors::Factors;
+use super::{Step, jungle};
 use crate::files::ResidentBudget;
 
 /// How much waits for a key range.
@@ -55,6 +60,26 @@ pub(super) fn debt_bytes<F: Fragment>(set: &RunSet<F>, budget: ResidentBudget) -
 /// So much of the whole as a part is of all.
 fn share(whole: u64, part: u64, all: u64) -> u64 {
     (u128::from(whole) * u128::from(part) / u128::from(all.max(1))) as u64
+}
+
+/// What is to be done next: a key range is evicted, or, where nothing has to be, a tree of one is written anew.
+pub(super) fn next<F: Fragment>(
+    set: &RunSet<F>,
+    budget: ResidentBudget,
+    trees: Option<&Factors>,
+    is_free: impl Fn(NodeId) -> bool,
+) -> Option<Step> {
+    // Of level 0 there are no trees. What was ingested may have write buffers in memory behind it, of level 0 for good.
+    let last = set.runs.last().filter(|run| trees.is_some() && !run.is_resident && is_free(run.id));
+    if let Some(run) = last.filter(|run| run.level == 0) {
+        return Some(Step::Relabel { run: run.id, level: 1 });
+    }
+    let evicted = victim(set, budget, &is_free).map(Step::Evict);
+    let rewritten = || {
+        let factors = trees?;
+        jungle::rewrite(&[&**last?], factors.live_bytes_max(), set.file_bytes, factors, |_| true)
+    };
+    evicted.or_else(rewritten)
 }
 
 /// The range to be merged next, of those that `is_free` says yes to.
@@ -171,8 +196,13 @@ impl<'a, F: Fragment> Weights<'a, F> {
     /// Whether nobody is at work on one. The first begins before all keys, and so is known by that; it may have been
     /// another one's neighbour when work on it began.
     fn is_free(&self, number: usize, is_free: impl Fn(NodeId) -> bool) -> bool {
-        let first = self.parts.first().filter(|_| number == 0);
-        is_free(node_of(&self.range(number))) && first.is_none_or(|part| is_free(node_of(&part.range)))
+        let part = self.parts.get(number);
+        let first = part.filter(|_| number == 0);
+        // What is left of a tree that was cut may be several ranges.
+        let tree = part.filter(|part| part.fragment.grown_bytes().is_some());
+        is_free(node_of(&self.range(number)))
+            && first.is_none_or(|part| is_free(node_of(&part.range)))
+            && tree.is_none_or(|part| is_free(node_of_tree(part.fragment.id())))
     }
 
     /// What comes back with the ranges that somebody is at work on. Those that are set aside count as if they did: then a

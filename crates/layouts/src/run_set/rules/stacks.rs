@@ -81,7 +81,7 @@ fn sink<F: Fragment>(
     let mut range = hull(runs, &at);
     if bytes_in(runs, &range) > WHOLE_FILES.saturating_mul(set.file_bytes) {
         let whole: Vec<&Run<F>> = runs.iter().map(|run| &**run).collect();
-        let end = set.slice_end(&whole, &range.low, SLICE_FILES);
+        let end = set.slice_end(&whole, &Range { low: range.low.clone(), high: None }, SLICE_FILES);
         range = range.intersect(&Range { low: Bound::least(), high: end });
     }
     let level = runs[0].level + 1;

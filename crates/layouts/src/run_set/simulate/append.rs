@@ -84,7 +84,8 @@ impl SimulatedRuns {
         });
         let counts = Counted::new(counts.number(), covered / f64::max(across, 1.0));
         let tree = Some(CountedTree { shape: appended.tree, bytes: tree.bytes + bytes });
-        let live = CountedTree::live_bytes(self.inventory.model(), records as f64);
+        let live =
+            CountedTree::live_bytes(self.inventory.model(), self.set.policy.inline_bytes(), records as f64);
         Part {
             range: part.range.clone(),
             fragment: CountedFile { counts, tree, ..part.fragment },

@@ -61,10 +61,10 @@ const CHILD_BYTES: f64 = 17.0;
 
 impl CountedTree {
     /// A new one of this many records.
-    pub(super) fn built(model: &ListModel, records: f64) -> Self {
+    pub(super) fn built(model: &ListModel, inline_bytes: u32, records: f64) -> Self {
         let options = TreeOptions::new(model.options.order);
         let value_bytes = model.record_bytes - model.key_bytes;
-        let is_apart = value_bytes > options.inline_value_bytes_max as u64;
+        let is_apart = value_bytes > inline_bytes.into();
         // Of an entry's own bytes about as many go again as its key has in common with the leaf's other ones.
         let held_bytes = if is_apart { 10 } else { 1 + value_bytes };
         let empty = Shape {
@@ -81,8 +81,8 @@ impl CountedTree {
     }
 
     /// What lives of a tree of this many records, however it came to have them.
-    pub(super) fn live_bytes(model: &ListModel, records: f64) -> u64 {
-        Self::built(model, records).bytes
+    pub(super) fn live_bytes(model: &ListModel, inline_bytes: u32, records: f64) -> u64 {
+        Self::built(model, inline_bytes, records).bytes
     }
 
     /// As if its records were this many: of a tree of which a part stands for less.

@@ -159,7 +159,9 @@ fn slice<F: Fragment>(set: &RunSet<F>, slice: &Slice) -> String {
             ranges.iter().for_each(|range| said += &shown(range));
             return said;
         }
-        Act::Append { into, .. } => write!(said, " appended to {}", into.0).unwrap(),
+        Act::Append { into, .. } | Act::Evict { into: Some(into), tree: Some(_), .. } => {
+            write!(said, " appended to {}", into.0).unwrap();
+        }
         Act::Rewrite { .. } => said += " rewritten",
         act => match act.target() {
             Some(into) => write!(said, " merged to {}", into.0).unwrap(),
@@ -223,6 +225,7 @@ fn policies_decide_as_the_dialogues_say() {
         "stacks",
         "lazy-leveling",
         "range-merge",
+        "range-merge-trees",
         "jungle",
     ];
     dialogue::check("run_set/tests/dialogue", &names, told);

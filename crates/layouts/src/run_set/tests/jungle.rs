@@ -128,7 +128,7 @@ fn levels_by_length_hold_more_and_write_less() {
             let [.., upper, last] = load.runs.set.runs() else { panic!("there are two levels") };
             assert_eq!((upper.level() + 1, last.level()), (last.level(), 2), "{factor}");
             let share = upper.bytes() as f64 / last.bytes() as f64;
-            let length = length_of(upper, factor) / last.bytes() as f64;
+            let length = length_of(upper, factor, 64) / last.bytes() as f64;
             (written, most, share, length)
         };
         let (live, total) = (of("live"), of("total"));

@@ -272,7 +272,8 @@ impl<K> TableBuilder<K> {
     }
 
     /// Compression; none by default. Lists are compressed page by page, trees node by node and value by value: short
-    /// values lie in nodes, so they share what they have in common. A file keeps the codec that it was made with.
+    /// values lie in nodes, so they share what they have in common, and `jungle:inline=N` says how long those are. A file
+    /// keeps the codec that it was made with.
     pub fn codec(mut self, codec: Codec) -> Self {
         self.asked.codec = Some(codec);
         self

@@ -27,7 +27,10 @@ pub(super) enum Onto {
 impl<F: tree::Fragment> RunSet<F> {
     /// The tree that a run has of a key range, if it has one that can be appended to.
     fn tree_of(&self, run: &Run<F>, range: &Range) -> Option<u64> {
-        let mut parts = run.parts[run.overlapping(range)].iter().filter(|_| self.policy.grows(run.level));
+        if !self.policy.grows(run.level) {
+            return None;
+        }
+        let mut parts = run.parts[run.overlapping(range)].iter();
         parts.find(|part| part.fragment.grown_bytes().is_some()).map(|part| part.fragment.id())
     }
 

@@ -117,22 +117,14 @@ fn jungle(parameters: &[(&str, &str)]) -> Option<Policy> {
     })
 }
 
-/// Rangemerge over trees with these parameters, each of which comes once at most.
+/// Rangemerge over trees with those of Jungle's parameters that say what trees are like.
 fn trees(parameters: &[(&str, &str)]) -> Option<Policy> {
-    let (mut factor_percent, mut inline_bytes) = (None, None);
-    for (name, value) in parameters {
-        let before = match *name {
-            "c" => factor_percent.replace(percent(value)?).is_some(),
-            "inline" => inline_bytes.replace(value.parse().ok()?).is_some(),
-            _ => true,
-        };
-        if before {
-            return None;
-        }
-    }
-    let usual = KeyRangeTrees::new(factor_percent.unwrap_or(FACTOR_PERCENT));
-    let inline_bytes = inline_bytes.unwrap_or(usual.inline_bytes);
-    Some(Policy::RangeMerge { trees: Some(KeyRangeTrees { inline_bytes, ..usual }) })
+    let are_of_trees = parameters.iter().all(|(name, _)| ["c", "inline"].contains(name));
+    let Policy::Jungle { factor_percent, inline_bytes, .. } = jungle(parameters).filter(|_| are_of_trees)?
+    else {
+        return None;
+    };
+    Some(Policy::RangeMerge { trees: Some(KeyRangeTrees { factor_percent, inline_bytes }) })
 }
 
 fn write_inline(f: &mut fmt::Formatter<'_>, inline_bytes: u32) -> fmt::Result {

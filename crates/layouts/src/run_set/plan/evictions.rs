@@ -58,22 +58,22 @@ impl<F: tree::Fragment> RunSet<F> {
         let key_range = range.clone();
         let last = self.last_on_disk();
         let (into, level) = (last.map(|run| run.id), last.map_or(1, |run| run.level));
-        let waiting = runs.iter().filter(|run| Some(run.id) != into);
-        let waiting = waiting.filter_map(|run| run.parts[run.overlapping(&range)].first());
+        let waiting = || runs.iter().filter(|run| Some(run.id) != into);
+        let first = waiting().filter_map(|run| run.parts[run.overlapping(&range)].first());
         let rest = last.and_then(|run| run.parts[run.overlapping(&range)].last());
         // It begins where something waits, or with the part that this falls into: else nothing might come of it.
-        if let Some(first) = waiting.map(|part| &part.range.low).min()
+        if let Some(first) = first.map(|part| &part.range.low).min()
             && rest.is_none_or(|part| part.range.high.as_ref().is_some_and(|high| high <= first))
         {
             range.low = first.clone().max(range.low);
         }
-        let coming = runs.iter().filter(|run| Some(run.id) != into);
-        let coming = coming.flat_map(|run| &run.parts[run.overlapping(&range)]);
-        let coming_bytes =
-            total(coming.filter_map(|part| part.portion_in(&range)).map(|portion| portion.bytes));
         // A tree is not cut, unless more comes than memory has of a range: runs of files were left.
-        let is_little = coming_bytes <= SLICE_FILES.saturating_mul(self.file_bytes);
-        let tree = last.and_then(|last| self.tree_of(last, &range)).filter(|_| is_little);
+        let is_little = |_: &u64| {
+            let parts = waiting().flat_map(|run| &run.parts[run.overlapping(&range)]);
+            let portions = parts.filter_map(|part| part.portion_in(&range));
+            total(portions.map(|portion| portion.bytes)) <= SLICE_FILES.saturating_mul(self.file_bytes)
+        };
+        let tree = last.and_then(|last| self.tree_of(last, &range)).filter(is_little);
         // Writers wait for each: no more at a time than has to be.
         let end = if tree.is_some() { None } else { self.slice_end(&runs, &range, 1) };
         let tree = tree.filter(|_| onto == Onto::Trees);

@@ -71,6 +71,8 @@ pub struct TableOptions {
     pub layout: Option<String>,
     /// Percent of the memory that tables may keep records in.
     pub resident_percent: Option<u32>,
+    /// How long a write buffer is, by the memory.
+    pub write_buffer_share: Option<f64>,
     /// Capacity of a node.
     pub node_bytes: Option<u64>,
     /// The most children of a node.

@@ -65,6 +65,9 @@ impl Kind for Forebay {
         if let Some(percent) = setup.forebay.resident_percent {
             options.push_str(&format!(", resident_percent {percent}"));
         }
+        if let Some(bytes) = write_buffer_bytes(setup) {
+            options.push_str(&format!(", write_buffer {bytes}"));
+        }
         if let Some(ratio) = setup.forebay.read_compaction_ratio {
             options.push_str(&format!(", read_compaction_ratio {ratio}"));
         }
@@ -93,6 +96,9 @@ impl Kind for Forebay {
         if let Some(percent) = setup.forebay.resident_percent {
             options = options.resident_percent(percent);
         }
+        if let Some(bytes) = write_buffer_bytes(setup) {
+            options = options.write_buffer(bytes);
+        }
         if let Some(ratio) = setup.forebay.read_compaction_ratio {
             options = options.read_compaction_ratio(ratio);
         }
@@ -100,6 +106,10 @@ impl Kind for Forebay {
         let tables = Tables::open(&db, setup)?;
         Ok(Box::new(Open { db, tables, durability: durability(setup), batch: forebay::Batch::new() }))
     }
+}
+
+fn write_buffer_bytes(setup: &Setup) -> Option<u64> {
+    setup.forebay.write_buffer_share.map(|share| (setup.memory_bytes as f64 * share) as u64)
 }
 
 fn filter_bits(setup: &Setup) -> Option<u32> {

@@ -30,6 +30,8 @@ const VERSION_LIVES: u8 = 6;
 const VERSION_PREFIXES: u8 = 7;
 /// The newest.
 const VERSION_MAX: u8 = VERSION_PREFIXES;
+/// Of shorter nodes and files there are so many that merges wait for their syncs.
+const USUAL_NODE_BYTES_MIN: u64 = 4 << 20;
 /// Merging costs 4 / (A - 1) bytes for each that is written.
 const SPACE_AMPLIFICATION_MIN: f64 = 1.25;
 /// A table is gone round twice within it.
@@ -61,10 +63,11 @@ pub struct TableOptions {
 impl TableOptions {
     /// What a table has that is told nothing but its layout, over write buffers of this size.
     pub fn new(layout: Layout, write_buffer_bytes: u64) -> Self {
-        let node_bytes = match layout {
+        let usual = match layout {
             Layout::WbTree { .. } => write_buffer_bytes,
             Layout::RunSet(policy) => policy.usual_file_bytes(write_buffer_bytes),
         };
+        let node_bytes = usual.max(USUAL_NODE_BYTES_MIN);
         let tree = TreeOptions { node_bytes, ..TreeOptions::default() };
         // A filter in the order of the hashes does more with a bit.
         let filter_bits_per_key = if layout.is_ordered() { 14 } else { 11 };
@@ -271,6 +274,16 @@ fn ttl_of(milliseconds: u64) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nodes_are_as_long_as_write_buffers_but_for_short_ones() {
+        const MIB: u64 = 1 << 20;
+        for layout in [Layout::wb_tree(), Layout::jungle(3.0), Layout::range_merge()] {
+            let of = |buffer_bytes| TableOptions::new(layout, buffer_bytes).tree.node_bytes;
+            let factor = if layout == Layout::range_merge() { 2 } else { 1 };
+            assert_eq!([4 << 10, MIB, 8 * MIB].map(of), [4 * MIB, 4 * MIB, 8 * factor * MIB], "{layout}");
+        }
+    }
 
     /// A bound on space that is no number was read, and who wrote the manifest anew with it panicked.
     #[test]

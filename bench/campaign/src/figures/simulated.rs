@@ -18,22 +18,28 @@ pub(super) struct Forecast {
     /// Draws keys from so many; else each comes once.
     pub(super) distinct: Option<u64>,
     pub(super) memory_bytes: u64,
+    /// How long a write buffer is, by the memory; else the engine's choice.
+    pub(super) write_buffer_share: Option<f64>,
 }
 
 impl Forecast {
     /// A line of results: bytes written to the log, and to lists and read from them by jobs; and bytes on disk at the end.
     pub(super) fn measure(&self, scale: f64) -> Result<Value, String> {
+        let memory_bytes = scaled(self.memory_bytes, scale, MEMORY_BYTES_MIN);
         let mut words = format!(
             "simulate --layout {} --key {} --record {} --records {} --memory {} --json",
             self.layout,
             self.key_bytes,
             self.record_bytes,
             scaled(self.records, scale, RECORDS_MIN),
-            scaled(self.memory_bytes, scale, MEMORY_BYTES_MIN),
+            memory_bytes,
         );
         let records = scaled(self.distinct.unwrap_or(self.records), scale, RECORDS_MIN);
         if self.distinct.is_some() {
             words.push_str(&format!(" --distinct {records}"));
+        }
+        if let Some(share) = self.write_buffer_share {
+            words.push_str(&format!(" --write-buffer {}", (memory_bytes as f64 * share) as u64));
         }
         let told = |reason: &dyn std::fmt::Display| format!("forebay {words}: {reason}");
         let output =

@@ -26,7 +26,7 @@ fn layouts() -> Vec<(&'static str, Layout)> {
 
 fn open_tables(db: &Database) -> Vec<OrderedTable> {
     let open = |(name, layout): (&str, Layout)| {
-        let table = db.table(name).layout(layout);
+        let table = db.table(name).layout(layout).node_bytes(8 << 10);
         let table = if name == "leveling" { table.values_apart(60) } else { table };
         table.open_ordered().unwrap()
     };

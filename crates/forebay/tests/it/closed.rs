@@ -34,7 +34,7 @@ fn what_is_asked_of_handles_after_close_changes_no_file() {
     for is_empty in [true, false] {
         let env = Env::memory(1);
         let db = Database::open("/db", options(&env)).unwrap();
-        let table = db.table("t").layout(Layout::leveling(4)).open_ordered().unwrap();
+        let table = db.table("t").layout(Layout::leveling(4)).node_bytes(8 << 10).open_ordered().unwrap();
         let hits = db.aggregator("hits", Count).open().unwrap();
         let builder = db.table("made later");
         let mut batch = Batch::new();
@@ -73,7 +73,7 @@ fn what_is_asked_of_handles_after_close_changes_no_file() {
 fn an_ingest_that_is_under_way_when_the_database_is_closed_brings_nothing_in() {
     let env = Env::memory(2);
     let db = Database::open("/db", options(&env)).unwrap();
-    let table = db.table("t").layout(Layout::leveling(4)).open_ordered().unwrap();
+    let table = db.table("t").layout(Layout::leveling(4)).node_bytes(8 << 10).open_ordered().unwrap();
     let left = Arc::new(forebay_env::sync::Mutex::new(Vec::new()));
     let closes = forebay_env::sync::Mutex::new({
         let (mut db, env, left) = (Some(db), env.clone(), Arc::clone(&left));

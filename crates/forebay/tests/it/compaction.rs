@@ -100,7 +100,7 @@ fn a_table_that_fails_keeps_no_other_waiting() {
     let fs = FaultyFs::new(MemoryFs::new());
     let env = Env::simulated(fs.clone(), 3);
     let db = Database::open("/db", options(&env)).unwrap();
-    let tables = ["a", "b", "c"].map(|name| db.table(name).open().unwrap());
+    let tables = ["a", "b", "c"].map(|name| db.table(name).node_bytes(4 << 10).open().unwrap());
     for value in 1..4 {
         fill(&tables[0], value);
         fill(&tables[2], value);

@@ -24,7 +24,7 @@ fn scattered(i: u64) -> u64 {
 fn open(env: &Env) -> (Database, OrderedTable) {
     let options = Options::default().memory_limit(4 << 20).write_buffer(128 << 10).read_compaction_ratio(0.0);
     let db = Database::open("/db", options.env(env.clone())).unwrap();
-    let table = db.table("t").layout(Layout::wb_tree_ordered()).open_ordered().unwrap();
+    let table = db.table("t").layout(Layout::wb_tree_ordered()).node_bytes(128 << 10).open_ordered().unwrap();
     (db, table)
 }
 

@@ -13,7 +13,7 @@ fn options(env: &Env) -> Options {
 fn left(env: &Env) {
     let db = Database::open(DIR, options(env)).unwrap();
     let users = db.table("users").open().unwrap();
-    let events = db.table("events").layout(Layout::leveling(4)).open_ordered().unwrap();
+    let events = db.table("events").layout(Layout::leveling(4)).node_bytes(8 << 10).open_ordered().unwrap();
     let mut batch = Batch::new();
     batch.put(&users, "ada", "1");
     batch.delete(&users, "bob");

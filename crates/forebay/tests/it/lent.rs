@@ -18,10 +18,17 @@ fn what_is_lent_is_what_a_get_gives() {
     for (number, layout) in layouts.enumerate() {
         let (env, mut rng) = (Env::memory(number as u64), Rng::new(number as u64));
         let db = open(&env);
-        let plain = db.table("plain").layout(layout).open().unwrap();
-        let apart = db.table("apart").layout(layout).values_apart(40).open().unwrap();
-        let timed = db.table("timed").layout(layout).time_to_live(Duration::from_secs(1)).open().unwrap();
-        let merging = db.table("merging").layout(layout).merge_rule(Suffix).open().unwrap();
+        let plain = db.table("plain").layout(layout).node_bytes(8 << 10).open().unwrap();
+        let apart = db.table("apart").layout(layout).node_bytes(8 << 10).values_apart(40).open().unwrap();
+        let timed = db
+            .table("timed")
+            .layout(layout)
+            .node_bytes(8 << 10)
+            .time_to_live(Duration::from_secs(1))
+            .open()
+            .unwrap();
+        let merging =
+            db.table("merging").layout(layout).node_bytes(8 << 10).merge_rule(Suffix).open().unwrap();
         for step in 0..3_000_u32 {
             let key = rng.below(300).to_le_bytes();
             let value = vec![step as u8; rng.index(100)];

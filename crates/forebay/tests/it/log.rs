@@ -158,7 +158,7 @@ fn what_a_checkpoint_shares_is_written_to_by_nobody() {
     for (goes_on, stays) in [("/db", "/copy"), ("/copy", "/db")] {
         let env = Env::memory(1);
         let db = Database::open("/db", options(&env)).unwrap();
-        let table = db.table("t").layout(Layout::range_merge()).open_ordered().unwrap();
+        let table = db.table("t").layout(Layout::range_merge()).node_bytes(8 << 10).open_ordered().unwrap();
         table.put(b"key", b"value").unwrap();
         db.flush().unwrap();
         db.checkpoint("/copy").unwrap();

@@ -135,7 +135,7 @@ fn tables_that_rest_on_the_log_keep_what_was_flushed() {
     let fs = CrashFs::new(5);
     let env = Env::simulated(fs.clone(), 1);
     let db = Database::open("/db", options(&env)).unwrap();
-    let resident = db.table("resident").layout(Layout::range_merge()).open().unwrap();
+    let resident = db.table("resident").layout(Layout::range_merge()).node_bytes(8 << 10).open().unwrap();
     let apart = db.table("apart").values_apart(100).open().unwrap();
     for n in 0..2000_u64 {
         resident.put(n.to_be_bytes(), [3; 20]).unwrap();

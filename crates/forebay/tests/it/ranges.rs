@@ -30,7 +30,7 @@ fn a_batch_deletes_a_range_in_order_with_its_other_operations() {
         for flushed in [false, true] {
             let env = Env::memory(1);
             let db = open(&env);
-            let table = db.table("t").layout(layout).open_ordered().unwrap();
+            let table = db.table("t").layout(layout).node_bytes(8 << 10).open_ordered().unwrap();
             let other = db.table("other").open().unwrap();
             for key in ["a", "b", "c", "d", "e"] {
                 table.put(key.as_bytes(), b"1").unwrap();
@@ -88,7 +88,13 @@ fn a_batch_deletes_a_range_in_order_with_its_other_operations() {
 fn what_merges_does_not_merge_across_a_deleted_range() {
     let env = Env::memory(2);
     let db = open(&env);
-    let table = db.table("t").layout(Layout::tiering(4)).merge_rule(Suffix).open_ordered().unwrap();
+    let table = db
+        .table("t")
+        .layout(Layout::tiering(4))
+        .node_bytes(8 << 10)
+        .merge_rule(Suffix)
+        .open_ordered()
+        .unwrap();
     let mut snapshots = Vec::new();
     let mut expected: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
     for round in 0..40_u8 {
@@ -142,7 +148,7 @@ fn what_merges_does_not_merge_across_a_deleted_range() {
 fn very_many_ranges_are_deleted() {
     for layout in [Layout::wb_tree_ordered(), Layout::leveling(10)] {
         let db = open(&Env::memory(3));
-        let table = db.table("t").layout(layout).open_ordered().unwrap();
+        let table = db.table("t").layout(layout).node_bytes(8 << 10).open_ordered().unwrap();
         for number in 0..2000_u32 {
             table.put(number.to_be_bytes(), b"v").unwrap();
         }
@@ -176,7 +182,7 @@ fn a_range_is_not_gone_without_what_deleted_it() {
         let fs = MemoryFs::new();
         let env = Env::simulated(fs.clone(), 3);
         let db = Database::open("/db", options(&env)).unwrap();
-        let table = db.table("t").layout(layout).open_ordered().unwrap();
+        let table = db.table("t").layout(layout).node_bytes(8 << 10).open_ordered().unwrap();
         (0..40u8).for_each(|key| table.put([key], [1; 60]).unwrap());
         table.compact().unwrap();
         let before = db.last_sequence();

@@ -252,7 +252,7 @@ fn world(fs: Arc<dyn FileSystem>) -> Result<World> {
     let env = Env::simulated(fs, 7);
     let db = Database::open(DIR, options(&env).keep_changes(64 << 10))?;
     let merged = db.table("merged").merge_rule(Suffix).open()?;
-    let resident = db.table("resident").layout(Layout::range_merge()).open_ordered()?;
+    let resident = db.table("resident").layout(Layout::range_merge()).node_bytes(8 << 10).open_ordered()?;
     Ok(World { env, db, merged, resident })
 }
 

@@ -34,8 +34,9 @@ impl Writer {
         let faulty = FaultyFs::new(Arc::clone(disk) as Arc<dyn FileSystem>);
         let env = Env::simulated(faulty.clone(), seed);
         let db = Database::open(DIR, fit(options(&env))).unwrap();
-        let open =
-            |name: &str, layout: &str| db.table(name).layout(layout.parse().unwrap()).open_ordered().unwrap();
+        let open = |name: &str, layout: &str| {
+            db.table(name).layout(layout.parse().unwrap()).node_bytes(8 << 10).open_ordered().unwrap()
+        };
         let tables = [open("t", layout), open("other", "wb-tree:ordered")];
         Self { faulty, env, tables, db }
     }
@@ -149,9 +150,13 @@ fn what_a_snapshot_reads_stays_after_all_was_looked_at_anew() {
     {
         let (_, env, other) = envs();
         let db = Database::open(DIR, options(&env)).unwrap();
-        let table = db.table("t").layout(layout.parse().unwrap()).open_ordered().unwrap();
+        let table = db.table("t").layout(layout.parse().unwrap()).node_bytes(8 << 10).open_ordered().unwrap();
         if how == "range-merge" {
-            db.table("beside").layout("range-merge".parse().unwrap()).open_ordered().unwrap();
+            db.table("beside")
+                .layout("range-merge".parse().unwrap())
+                .node_bytes(8 << 10)
+                .open_ordered()
+                .unwrap();
         }
         let reader = reader_of(&other).unwrap();
         let seen = reader.table("t").existing(true).open_ordered().unwrap();
@@ -190,7 +195,8 @@ fn what_a_snapshot_reads_stays_after_all_was_looked_at_anew() {
 fn a_reader_whose_lease_was_removed_takes_another_one() {
     let (fs, env, other) = envs();
     let db = Database::open(DIR, options(&env)).unwrap();
-    let table = db.table("t").layout("wb-tree:ordered".parse().unwrap()).open_ordered().unwrap();
+    let table =
+        db.table("t").layout("wb-tree:ordered".parse().unwrap()).node_bytes(8 << 10).open_ordered().unwrap();
     fill(&table, 1);
     let reader = reader_of(&other).unwrap();
     let seen = reader.table("t").existing(true).open_ordered().unwrap();

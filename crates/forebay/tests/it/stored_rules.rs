@@ -27,7 +27,8 @@ fn tables_are_opened_without_the_rule() {
         for (rule, merged) in rules() {
             let env = Env::memory(1);
             let db = Database::open("/db", options(&env)).unwrap();
-            let table = db.table("t").layout(layout).merge_rule(rule.clone()).open().unwrap();
+            let table =
+                db.table("t").layout(layout).node_bytes(8 << 10).merge_rule(rule.clone()).open().unwrap();
             table.merge("k", "1").unwrap();
             db.flush().unwrap();
             table.merge("k", "20").unwrap();

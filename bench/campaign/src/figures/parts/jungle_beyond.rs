@@ -31,7 +31,11 @@ const SWITCH: &str = "figures-jungle-switch";
 const WAIT_MS: f64 = 50.0;
 
 const LOAD: &str = "figures-jungle-load";
-const LOADED: [&str; 2] = [LEAST, "jungle:c=3"];
+const LOADED: [&str; 2] = [LEAST, USUAL];
+/// With values apart from their keys.
+const USUAL: &str = "jungle:c=3";
+const APART: &str = "jungle:c=3, values apart";
+const APART_BYTES_MIN: u64 = 128;
 const RIVALS: [&str; 3] = [LEVELED, UNIVERSAL, BLOB];
 
 pub(super) fn runs() -> Vec<Run> {
@@ -45,6 +49,8 @@ pub(super) fn runs() -> Vec<Run> {
     runs.push(switch.laid_out(MOST));
     let load = Run::new(include_str!("../workloads/figures-jungle-load.toml"), 200_000);
     runs.extend(LOADED.map(|layout| load.clone().laid_out(layout)));
+    let apart = load.clone().varied("apart", &[]).laid_out(USUAL);
+    runs.push(apart.told("values_apart", APART_BYTES_MIN));
     runs.push(load.engines(&RIVALS));
     runs
 }
@@ -192,7 +198,12 @@ fn switch(results: &Results, shown: &mut Shown) -> Result<(), String> {
 }
 
 fn load(results: &Results, shown: &mut Shown) {
-    let own = LOADED.map(|layout| (layout, FOREBAY, laid_out_name(LOAD, layout)));
+    let apart = (APART, FOREBAY, laid_out_name(&format!("{LOAD}-apart"), USUAL));
+    let own: Vec<_> = LOADED
+        .map(|layout| (layout, FOREBAY, laid_out_name(LOAD, layout)))
+        .into_iter()
+        .chain([apart])
+        .collect();
     let others = RIVALS.map(|engine| (engine, engine, LOAD.to_string()));
     let mut table = Table::new(&[
         "layout, or engine",
@@ -220,7 +231,9 @@ fn load(results: &Results, shown: &mut Shown) {
     }
     shown.place("load", table.finish());
     for (layout, _, workload) in &own {
-        for (engine, least) in [(LEVELED, 3.0), (UNIVERSAL, 1.5)] {
+        let most = [(LEVELED, 4.0), (UNIVERSAL, 3.0), (BLOB, 1.5)];
+        let some = [(LEVELED, 3.0), (UNIVERSAL, 1.5)];
+        for &(engine, least) in if *layout == APART { &most[..] } else { &some } {
             let rate = |engine, workload| results.rate(engine, Phase(workload, "load"));
             let found = by(rate(FOREBAY, workload), rate(engine, LOAD));
             let what = format!("{layout}: load of records of 1 KiB, beside {engine}");

@@ -92,6 +92,7 @@ pub(super) fn forecasts() -> Vec<Forecast> {
         records: shape.records,
         distinct: None,
         memory_bytes: shape.memory_bytes,
+        write_buffer_share: None,
     };
     let both = |layout| [of(&LARGE, layout), of(&SMALL, layout)];
     PREDICTED.iter().flat_map(both).collect()

@@ -206,7 +206,7 @@ impl<K> TableBuilder<K> {
         self
     }
 
-    /// Capacity of a node, in bytes; by default the size of a write buffer (WB paper, section 3.1).
+    /// Capacity of a node, in bytes; by default the size of a write buffer, at least 4 MiB (WB paper, section 3.1).
     pub fn node_bytes(mut self, bytes: u64) -> Self {
         self.asked.node_bytes = Some(bytes);
         self

@@ -52,7 +52,8 @@ fn a_follower_takes_nothing_but_what_its_source_has() {
     put(&db, 0..5);
     let counts: Aggregator<Count> = db.aggregator("hits", Count).open().unwrap();
     counts.add("a", ()).unwrap();
-    let _: OrderedTable = db.table("o").layout(Layout::leveling(3)).open_ordered().unwrap();
+    let _: OrderedTable =
+        db.table("o").layout(Layout::leveling(3)).node_bytes(8 << 10).open_ordered().unwrap();
     let mut copy = follower(&env, "/copy").unwrap();
     copy.apply(&told(&db, 0).unwrap()[..]).unwrap();
     let read = copy.database();
@@ -132,7 +133,7 @@ fn an_ingest_or_a_rollback_ends_it_for_all_who_have_not_got_it() {
     let mut open = db.stream_changes(copy.position(), Vec::new()).unwrap();
     open.advance().unwrap();
 
-    let runs = db.table("runs").layout(Layout::leveling(3)).open_ordered().unwrap();
+    let runs = db.table("runs").layout(Layout::leveling(3)).node_bytes(8 << 10).open_ordered().unwrap();
     runs.ingest((0..9u8).map(|key| Ok((vec![key], vec![key])))).unwrap();
     open.advance().unwrap();
     refused(copy.apply(&open.finish().unwrap()[..]), &["no line in common", "ingested", "checkpoint"]);
@@ -373,7 +374,7 @@ fn a_follower_at_a_socket_goes_on_where_it_was() {
 fn who_is_blank_cannot_begin_behind_an_ingest_that_came_first() {
     let env = Env::memory(10);
     let ingest = |db: &Database| {
-        let runs = db.table("runs").layout(Layout::leveling(3)).open_ordered().unwrap();
+        let runs = db.table("runs").layout(Layout::leveling(3)).node_bytes(8 << 10).open_ordered().unwrap();
         runs.ingest((0..9u8).map(|key| Ok((vec![key], vec![key])))).unwrap();
     };
     let refuse = |db: &Database, dir: &str| {

@@ -23,7 +23,7 @@ fn open(dir: &str, env: &Env, keep: u64) -> Database {
 fn tables(db: &Database) -> [Table; 2] {
     TABLES.map(|name| {
         let layout = if name == "t" { Layout::wb_tree() } else { Layout::leveling(3) };
-        db.table(name).layout(layout).open().unwrap()
+        db.table(name).layout(layout).node_bytes(8 << 10).open().unwrap()
     })
 }
 

@@ -205,7 +205,7 @@ fn an_archive_that_began_before_an_ingest_goes_on_from_a_backup_behind_it() {
     db.checkpoint("/before").unwrap();
     let mut stream = db.stream_changes(0, Vec::new()).unwrap();
     stream.advance().unwrap();
-    let runs = db.table("runs").layout(Layout::leveling(3)).open_ordered().unwrap();
+    let runs = db.table("runs").layout(Layout::leveling(3)).node_bytes(8 << 10).open_ordered().unwrap();
     runs.ingest((0..9u8).map(|key| Ok((vec![key], vec![key])))).unwrap();
     put(&db, 5..8);
     stream.advance().unwrap();

@@ -40,7 +40,7 @@ impl MergeRule for Other {
 fn operands_that_merge_to_too_long_a_value_keep_a_table_from_another_order() {
     let env = Env::memory(1);
     let db = Database::open(DIR, options(&env)).unwrap();
-    let table = db.table("t").layout(Layout::wb_tree()).merge_rule(Short).open().unwrap();
+    let table = db.table("t").layout(Layout::wb_tree()).node_bytes(8 << 10).merge_rule(Short).open().unwrap();
     table.put(b"put", [1; 2_000]).unwrap();
     table.merge(b"operand", [1; 2_000]).unwrap();
     table.set_layout(Layout::wb_tree_ordered()).unwrap();
@@ -60,7 +60,8 @@ fn operands_that_merge_to_too_long_a_value_keep_a_table_from_another_order() {
 fn an_aggregator_in_key_order_has_ranges() {
     let env = Env::memory(1);
     let db = Database::open(DIR, options(&env)).unwrap();
-    let views = db.aggregator("views", Count).layout(Layout::wb_tree_ordered()).open().unwrap();
+    let views =
+        db.aggregator("views", Count).layout(Layout::wb_tree_ordered()).node_bytes(8 << 10).open().unwrap();
     for key in ["a 1", "b 1", "b 2", "b 2", "c 1"] {
         views.add(key.as_bytes(), ()).unwrap();
     }
@@ -87,7 +88,7 @@ fn an_aggregator_in_key_order_has_ranges() {
 fn a_plain_handle_of_an_aggregators_table_writes_nothing() {
     let env = Env::memory(1);
     let db = Database::open(DIR, options(&env)).unwrap();
-    let hits = db.aggregator("hits", Count).layout(Layout::leveling(4)).open().unwrap();
+    let hits = db.aggregator("hits", Count).layout(Layout::leveling(4)).node_bytes(8 << 10).open().unwrap();
     hits.add(b"key", ()).unwrap();
     let table = db.snapshot().ordered_table("hits").unwrap();
     let entry = Ok((b"key".to_vec(), b"x".to_vec()));
@@ -115,7 +116,7 @@ fn operands_that_merge_to_too_long_a_value_stay_and_are_named() {
         let (env, layout) = (Env::memory(1), layout.parse::<Layout>().unwrap());
         let open = || {
             let db = Database::open(DIR, options(&env)).unwrap();
-            let table = db.table("t").layout(layout).merge_rule(Short).open().unwrap();
+            let table = db.table("t").layout(layout).node_bytes(8 << 10).merge_rule(Short).open().unwrap();
             (db, table)
         };
         let (db, table) = open();
@@ -267,7 +268,12 @@ fn tables_whose_rule_is_not_known_yet_wait_for_it() {
 fn ranges_of_a_table_whose_rule_is_not_known_wait_for_it() {
     let env = Env::memory(1);
     let texts_of = |db: &Database| {
-        db.table("texts").layout(Layout::wb_tree_ordered()).merge_rule(Suffix).open_ordered().unwrap()
+        db.table("texts")
+            .layout(Layout::wb_tree_ordered())
+            .node_bytes(8 << 10)
+            .merge_rule(Suffix)
+            .open_ordered()
+            .unwrap()
     };
     {
         let db = Database::open(DIR, options(&env)).unwrap();
@@ -292,7 +298,12 @@ fn bringing_entries_in_asks_for_the_rule_first() {
     let env = Env::memory(1);
     {
         let db = Database::open(DIR, options(&env)).unwrap();
-        db.table("texts").layout(Layout::leveling(4)).merge_rule(Suffix).open_ordered().unwrap();
+        db.table("texts")
+            .layout(Layout::leveling(4))
+            .node_bytes(8 << 10)
+            .merge_rule(Suffix)
+            .open_ordered()
+            .unwrap();
         db.close().unwrap();
     }
     let db = Database::open(DIR, options(&env)).unwrap();

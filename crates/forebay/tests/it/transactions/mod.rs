@@ -40,11 +40,11 @@ fn open_in(env: &Env) -> Database {
 }
 
 fn open_table(db: &Database, layout: Layout) -> Table {
-    db.table("t").layout(layout).open().unwrap()
+    db.table("t").layout(layout).node_bytes(8 << 10).open().unwrap()
 }
 
 fn open_ordered(db: &Database, layout: Layout) -> OrderedTable {
-    db.table("t").layout(layout).open_ordered().unwrap()
+    db.table("t").layout(layout).node_bytes(8 << 10).open_ordered().unwrap()
 }
 
 fn number(value: Option<Vec<u8>>) -> i64 {

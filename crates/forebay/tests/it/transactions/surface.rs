@@ -104,8 +104,9 @@ fn latest(rest: i64, n: i64) -> i64 {
 fn own_merges_and_adds_are_seen_merged() {
     for layout in layouts() {
         let db = open();
-        let table = db.table("t").layout(layout).merge_rule(Suffix).open().unwrap();
-        let counts = db.aggregator("counts", Count).layout(layout).deletes(true).open().unwrap();
+        let table = db.table("t").layout(layout).node_bytes(8 << 10).merge_rule(Suffix).open().unwrap();
+        let counts =
+            db.aggregator("counts", Count).layout(layout).node_bytes(8 << 10).deletes(true).open().unwrap();
         table.merge("key", "a").unwrap();
         counts.add("key", ()).unwrap();
         let mut tx = db.begin();

@@ -42,9 +42,9 @@ impl World {
         let ordered = if layout.is_ordered() { layout } else { Layout::wb_tree_ordered() };
         Self {
             hashed: db.table("hashed").open().unwrap(),
-            ordered: db.table("ordered").layout(ordered).open_ordered().unwrap(),
-            counts: db.aggregator("counts", Count).layout(layout).open().unwrap(),
-            single: db.table("single").layout(layout).open().unwrap(),
+            ordered: db.table("ordered").layout(ordered).node_bytes(8 << 10).open_ordered().unwrap(),
+            counts: db.aggregator("counts", Count).layout(layout).node_bytes(8 << 10).open().unwrap(),
+            single: db.table("single").layout(layout).node_bytes(8 << 10).open().unwrap(),
             db: Arc::new(db),
             done: Arc::default(),
             conflicts: Arc::default(),

@@ -60,7 +60,7 @@ pub(super) const SIZES: [Size; 4] = [
         text: include_str!("../../workloads/figures-steady-256.toml"),
         records: 5_000_000,
         layouts: &["jungle:c=3"],
-        apart: &["wb-tree"],
+        apart: &["wb-tree", "jungle:c=3"],
         rivals: &[],
         by_size: "steady-256-by-size",
         by_time: "steady-256-by-time",
@@ -72,7 +72,7 @@ pub(super) const SIZES: [Size; 4] = [
         text: include_str!("../../workloads/figures-steady-1024.toml"),
         records: 1_250_000,
         layouts: &["jungle:c=3"],
-        apart: &["wb-tree"],
+        apart: &["wb-tree", "jungle:c=3"],
         rivals: &[BLOB],
         by_size: "steady-1024-by-size",
         by_time: "steady-1024-by-time",
@@ -91,11 +91,10 @@ impl Size {
         let run = Run::new(self.text, self.records).rounds(1).length(Length::Scaled);
         let mut runs = vec![run.clone().engines(&[FOREBAY])];
         runs.extend(self.layouts.iter().map(|layout| run.clone().organised(layout).in_order()));
-        runs.extend(
-            self.apart.iter().map(|layout| {
-                run.clone().varied(APART, &[]).organised(layout).told("values_apart", BYTES_MIN)
-            }),
-        );
+        runs.extend(self.apart.iter().map(|layout| {
+            let run = run.clone().varied(APART, &[]).organised(layout).told("values_apart", BYTES_MIN);
+            if self.layouts.contains(layout) { run.in_order() } else { run }
+        }));
         // One at a time, so that what is interrupted loses one engine's run.
         for engines in [&[LEVELED], &[UNIVERSAL], &[LEVELDB]] {
             runs.push(run.clone().engines(engines));

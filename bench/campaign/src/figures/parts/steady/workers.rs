@@ -79,6 +79,7 @@ pub(in crate::figures::parts) fn forecasts() -> Vec<Forecast> {
         records,
         distinct: None,
         memory_bytes: size.records * size.record_bytes / MEMORY_SHARE,
+        write_buffer_share: None,
     };
     let both =
         |size: &Size| [of(size, size.workload.into(), size.records), of(size, size.half(), size.records / 2)];

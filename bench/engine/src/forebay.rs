@@ -5,7 +5,9 @@ mod beside;
 use std::path::Path;
 use std::time::Duration;
 
-use forebay::{Aggregator, Database, Layout, Options, OrderedTable, Stats, Table, TableBuilder};
+use forebay::{
+    Aggregator, Database, Layout, LevelDescription, Options, OrderedTable, Stats, Table, TableBuilder,
+};
 use forebay_aggregate::functions::Count;
 
 use crate::{
@@ -64,9 +66,6 @@ impl Kind for Forebay {
         }
         if let Some(percent) = setup.forebay.resident_percent {
             options.push_str(&format!(", resident_percent {percent}"));
-        }
-        if let Some(bytes) = write_buffer_bytes(setup) {
-            options.push_str(&format!(", write_buffer {bytes}"));
         }
         if let Some(ratio) = setup.forebay.read_compaction_ratio {
             options.push_str(&format!(", read_compaction_ratio {ratio}"));
@@ -333,9 +332,14 @@ impl Engine for Open {
     }
 }
 
-/// Over all levels on disk, a path having a node of each.
+/// Over all levels on disk, a path having a node of each, or a list of each run.
 fn lists_per_path(stats: &Stats) -> f64 {
-    let levels = stats.tables.iter().flat_map(|table| &table.levels);
-    let levels = levels.filter(|level| level.nodes > 0 && !level.in_memory);
-    levels.map(|level| level.lists as f64 / level.nodes as f64).sum()
+    let has_nodes = |layout: &str| layout.parse::<Layout>().is_ok_and(|layout| layout.has_nodes());
+    let of = |has_nodes: bool, level: &LevelDescription| match has_nodes {
+        true => level.lists as f64 / level.nodes as f64,
+        false => level.lists_max as f64,
+    };
+    let tables = stats.tables.iter().map(|table| (has_nodes(&table.layout), table.levels.iter()));
+    let on_disk = |level: &&LevelDescription| level.nodes > 0 && !level.in_memory;
+    tables.flat_map(|(nodes, levels)| levels.filter(on_disk).map(move |level| of(nodes, level))).sum()
 }

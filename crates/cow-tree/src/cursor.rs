@@ -10,6 +10,7 @@ use forebay_base::{Bound, Error, Kind, Range, Record, Result};
 use forebay_store::Caching;
 use smallvec::SmallVec;
 
+use crate::ahead::Ahead;
 use crate::extent::Extent;
 use crate::file::Reader;
 use crate::node::{Key, Node, Value};
@@ -33,6 +34,8 @@ pub struct TreeCursor {
     key: Key,
     /// The value, where it is kept apart and was read.
     apart: Vec<u8>,
+    /// Those that a scan comes to.
+    ahead: Ahead,
     caching: Caching,
     prefix: Option<u64>,
 }
@@ -54,6 +57,7 @@ impl TreeCursor {
             at: 0,
             key: Key::new(),
             apart: Vec::new(),
+            ahead: Ahead::default(),
             caching: Caching::default(),
             prefix: None,
         };
@@ -74,6 +78,7 @@ impl TreeCursor {
     pub fn seek(&mut self, place: Option<Place<'_>>, direction: Direction) -> Result<()> {
         (self.direction, self.prefix, self.leaf) = (direction, None, None);
         self.path.clear();
+        self.ahead.restart();
         let top = match self.tree.top() {
             Err(error) if self.passes_over(&error) => return Ok(()),
             top => top?,
@@ -167,21 +172,67 @@ impl TreeCursor {
         let Some(leaf) = self.leaf.as_ref().filter(|leaf| at < leaf.len()) else { return self.leave() };
         leaf.key_into(at, &mut self.key);
         let prefix = self.tree.order().prefix(&self.key);
-        let is_inside = match self.direction {
-            Direction::Forward => self.range.is_below_high(prefix, &self.key),
-            Direction::Backward => self.range.low.place(prefix, &self.key).is_ge(),
-        };
-        if !is_inside {
+        if !self.is_inside(prefix, &self.key) {
             return Ok(());
         }
         self.apart.clear();
-        if !matches!(self.reading, Reading::Keys)
-            && let Value::Apart(extent) = leaf.value(at)
-        {
-            self.windows.read(extent, &mut self.apart)?;
+        if let Value::Apart(extent) = leaf.value(at) {
+            let leaf = Arc::clone(leaf);
+            self.read_value(&leaf, at, extent)?;
         }
         (self.at, self.prefix) = (at, Some(prefix));
         Ok(())
+    }
+
+    /// Whether a key is not behind the range, on the walk's way.
+    fn is_inside(&self, prefix: u64, key: &[u8]) -> bool {
+        match self.direction {
+            Direction::Forward => self.range.is_below_high(prefix, key),
+            Direction::Backward => self.range.low.place(prefix, key).is_ge(),
+        }
+    }
+
+    /// Reads the value of a record of the leaf, which stands beside it; a scan that goes on, those of the next ones with
+    /// it.
+    fn read_value(&mut self, leaf: &Node, at: usize, extent: Extent) -> Result<()> {
+        match self.reading {
+            Reading::Keys => return Ok(()),
+            Reading::Scan if !self.windows.has(extent) => {
+                if let Some(value) = self.ahead(leaf, at, extent)? {
+                    self.apart = value;
+                    return self.tree.unpack(extent, &mut self.apart);
+                }
+            }
+            Reading::Scan | Reading::Job { .. } | Reading::Check => {}
+        }
+        self.windows.read(extent, &mut self.apart).map(drop)
+    }
+
+    /// What was read before its turn of a value, or is now, with those that follow.
+    fn ahead(&mut self, leaf: &Node, at: usize, extent: Extent) -> Result<Option<Vec<u8>>> {
+        if let Some(value) = self.ahead.take(extent) {
+            return Ok(Some(value));
+        }
+        let mut ahead = std::mem::take(&mut self.ahead);
+        let fetched = ahead.fetch(&self.tree, self.upcoming(leaf, at));
+        self.ahead = ahead;
+        fetched.map(|()| self.ahead.take(extent))
+    }
+
+    /// Where the values lie of a leaf's records that the walk comes to, from this one on.
+    fn upcoming<'a>(&'a self, leaf: &'a Node, at: usize) -> impl Iterator<Item = Extent> + 'a {
+        let places = std::iter::successors(Some(at), move |&at| Some(self.next_to(at)));
+        let mut key = Key::new();
+        let places = places.take_while(move |&at| {
+            at < leaf.len() && {
+                leaf.key_into(at, &mut key);
+                self.is_inside(self.tree.order().prefix(&key), &key)
+            }
+        });
+        places.filter_map(move |at| match leaf.value(at) {
+            Value::Apart(extent) => Some(extent),
+            Value::Inline(_) => None,
+        })
     }
 
     /// Goes on to the next leaf, unless the range ends before it.

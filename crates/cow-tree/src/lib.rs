@@ -44,6 +44,7 @@
 //!
 //! **Invariant:** no bytes in a file make anything here panic, loop, or take more memory than the file is long.
 
+mod ahead;
 mod cache;
 mod cost;
 mod cursor;

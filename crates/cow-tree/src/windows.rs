@@ -39,7 +39,7 @@ const WINDOWS: usize = 16;
 /// A scan may stop anywhere, so its windows are short.
 const SHORT_WINDOW_BYTES: usize = 64 << 10;
 /// Once all scans' windows take this part of the limit, one is enough.
-const SCANS_PART: u64 = 32;
+pub(crate) const SCANS_PART: u64 = 32;
 /// Of a job that is given no memory.
 const WINDOW_BYTES_MIN: usize = 4 * BLOCK_BYTES;
 
@@ -129,13 +129,28 @@ impl Windows {
         for number in numbers {
             let start = (number * length).max(extent.at) - number * length;
             let stop = ((number + 1) * length).min(end) - number * length;
-            let window = self.window(number)?;
-            bytes.extend_from_slice(&window[start as usize..stop as usize]);
+            let window = self.window(number);
+            let copied = window.map(|window| bytes.extend_from_slice(&window[start as usize..stop as usize]));
+            match copied {
+                // What of a window cannot be read takes nothing with it that stands beside it.
+                Err(_) if self.tree.salvage().is_some() => {
+                    self.tree.read_whole(extent, bytes, self.reader)?;
+                    return Ok(Source::Alone);
+                }
+                copied => copied?,
+            }
         }
         debug_assert_eq!(bytes.len(), extent.bytes as usize, "windows lie side by side");
         self.tree.file().check(extent, bytes)?;
         self.tree.unpack(extent, bytes)?;
         Ok(Source::Window)
+    }
+
+    /// Whether all of a piece is in windows that are here.
+    pub(crate) fn has(&self, extent: Extent) -> bool {
+        let length = self.window_bytes as u64;
+        let mut numbers = extent.at / length..extent.at.saturating_add(extent.bytes as u64).div_ceil(length);
+        numbers.all(|number| self.windows.iter().any(|window| window.number == number))
     }
 
     /// Whether a window is here or should be read.

@@ -101,7 +101,15 @@ impl Buffers {
     pub(crate) fn total_bytes(self) -> u64 {
         self.bytes.saturating_mul(self.count as u64)
     }
+
+    /// How much may wait for background work before writers wait for it.
+    pub(crate) fn free_debt_bytes(self) -> u64 {
+        (self.total_bytes() / 2).saturating_mul(FREE_HALVES)
+    }
 }
+
+/// As much debt as half of the write buffers' bytes, so many times, costs nothing.
+const FREE_HALVES: u64 = 3;
 
 /// How many write buffers there are, and which part of the memory limit each takes, unless that is said. The longer they
 /// are, the fewer lists there are, and the less often records are merged.

@@ -11,8 +11,15 @@ pub trait Simulated {
     /// Takes in a write buffer of this many records, and does all that it calls for. Returns the bytes that this
     /// wrote, the buffer's own list not counted.
     fn flush(&mut self, records: u64) -> Result<u64>;
+    /// From now on merges lag behind writers that wait for no more than the engine has them wait, where so much debt
+    /// costs nothing. A tree's are done all the same.
+    fn lag(&mut self, free_debt_bytes: u64);
     /// What it wrote, read and keeps.
     fn inventory(&self) -> &Inventory;
+    /// Bytes of its files, and of those that merges under way have yet to free.
+    fn file_bytes(&self) -> u64;
+    /// The most that there were at any time.
+    fn file_bytes_max(&self) -> u64;
     /// Edits that moved no data.
     fn free_edits(&self) -> u64;
     /// Its levels, top first.

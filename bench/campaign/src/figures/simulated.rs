@@ -20,6 +20,8 @@ pub(super) struct Forecast {
     pub(super) memory_bytes: u64,
     /// How long a write buffer is, by the memory; else the engine's choice.
     pub(super) write_buffer_share: Option<f64>,
+    /// Whether writers are as fast as they are let; else each write buffer comes once all is done.
+    pub(super) is_saturated: bool,
 }
 
 impl Forecast {
@@ -37,6 +39,9 @@ impl Forecast {
         let records = scaled(self.distinct.unwrap_or(self.records), scale, RECORDS_MIN);
         if self.distinct.is_some() {
             words.push_str(&format!(" --distinct {records}"));
+        }
+        if self.is_saturated {
+            words.push_str(" --saturated");
         }
         if let Some(share) = self.write_buffer_share {
             words.push_str(&format!(" --write-buffer {}", (memory_bytes as f64 * share) as u64));

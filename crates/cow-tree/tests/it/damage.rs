@@ -1,13 +1,15 @@
 //! Every byte of a small file, damaged in turn: an error that names it, or the right answer.
 
+use std::sync::Arc;
+
 use forebay_base::codec::Codec;
 use forebay_base::merge::{Cursor, Direction};
 use forebay_base::{Error, Order, Range, Result};
 use forebay_cow_tree::{NodeCache, Reading, Tree, TreeCursor, TreeOptions, TreeStore, Version, last_root};
-use forebay_env::fs::MemoryFs;
+use forebay_env::fs::{FaultyFs, MemoryFs};
 use forebay_env::{Access, FileSystem};
 
-use crate::common::{Batch, Model, append, build, content, find, restarted, store};
+use crate::common::{Batch, Model, append, build, content, find, restarted, small, store};
 
 fn numbered(numbers: impl Iterator<Item = u64>, value_bytes: usize) -> Batch {
     let record = |number: u64| (format!("key{number:04}").into_bytes(), vec![number as u8; value_bytes]);
@@ -130,4 +132,69 @@ fn a_root_whose_append_is_torn_does_not_count() {
         assert_eq!(last_root(&store, 7, u64::MAX).unwrap(), Some(first.version()), "byte {at}");
         file.write_at(at, &byte).unwrap();
     }
+}
+
+/// Walks forwards from a record on, up to where it fails.
+fn forwards(tree: &Tree, from: &str) -> (Vec<Vec<u8>>, Option<Error>) {
+    let mut seen = Vec::new();
+    let mut walk = || {
+        let mut cursor = TreeCursor::new(tree, &Range::all(), Direction::Forward, Reading::Scan)?;
+        cursor.seek(Some((Order::Lexical.prefix(from.as_bytes()), from.as_bytes())), Direction::Forward)?;
+        while cursor.prefix().is_some() {
+            seen.push(cursor.record().key.to_vec());
+            cursor.advance()?;
+        }
+        Ok(())
+    };
+    let failed = walk().err();
+    (seen, failed)
+}
+
+/// It is read together with others: those before it are answered, and in salvage those behind it.
+#[test]
+fn a_damaged_value_is_told_of_at_its_turn() {
+    for codec in [Codec::None, Codec::Lz4] {
+        let fs = MemoryFs::new();
+        let options = TreeOptions { codec, ..TreeOptions::new(Order::Lexical) };
+        let store = store(fs.clone(), options);
+        let uneven = |number: u64| -> Vec<u8> {
+            let rest = (0..900_u64).map(|at| (at * at + number * 77 + at * number) as u8);
+            format!("value {number:04}").into_bytes().into_iter().chain(rest).collect()
+        };
+        let keyed = |number: u64| (format!("key{number:04}").into_bytes(), uneven(number));
+        let tree = build(&store, &Batch::puts(Order::Lexical, (0..100).map(keyed))).unwrap();
+        let file = fs.open(tree.path(), Access::Buffered).unwrap();
+        let mut bytes = vec![0; tree.total_bytes() as usize];
+        file.read_at(0, &mut bytes).unwrap();
+        let at = bytes.windows(10).position(|some| some == b"value 0050").unwrap();
+        file.write_at(at as u64 + 9, b"damaged").unwrap();
+        let is_fifty = |key: &Vec<u8>| key == b"key0050";
+        let (seen, failed) = forwards(&tree, "key0041");
+        assert_eq!(seen.last().map(|key| &key[..]), Some(&b"key0049"[..]), "{codec:?}");
+        assert!(is_reported(&failed.unwrap(), &store));
+        let salvaging = TreeStore { salvage: Some(Arc::default()), ..restarted(&store, fs.clone()) };
+        let (seen, failed) = forwards(&Tree::open(&salvaging, tree.version()).unwrap(), "key0041");
+        assert!(failed.is_none() && seen.len() == 58 && !seen.iter().any(is_fifty), "{codec:?}: {failed:?}");
+        let gaps = salvaging.salvage.as_ref().map(|gaps| gaps.all()).unwrap();
+        assert_eq!(gaps.len(), 1, "{gaps:?}");
+    }
+}
+
+/// What stands beside the piece that was wanted is read by itself.
+#[test]
+fn a_window_that_cannot_be_read_takes_nothing_with_it() {
+    let faulty = FaultyFs::new(MemoryFs::new());
+    let store = small(faulty.clone());
+    let tree = build(&store, &crate::common::numbered(0..20_000, 20)).unwrap();
+    let salvaging = TreeStore { salvage: Some(Arc::default()), ..store.clone() };
+    let mut harmless = 0;
+    for number in 1..60 {
+        let tree = Tree::open(&restarted(&salvaging, faulty.clone()), tree.version()).unwrap();
+        faulty.rule(&format!("read *.tree #{number} io-error")).unwrap();
+        let (seen, failed) = forwards(&tree, "");
+        assert!(failed.is_none() && faulty.fired() == number, "{number}: {failed:?}");
+        harmless += u32::from(seen.len() == 20_000);
+        faulty.clear();
+    }
+    assert!(harmless > 3, "{harmless} of the failed reads were of windows");
 }

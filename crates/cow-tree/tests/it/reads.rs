@@ -7,7 +7,7 @@ use forebay_base::merge::{Cursor, Direction};
 use forebay_base::{LastWriterWins, Order, Range};
 use forebay_cow_tree::{NodeCache, Reading, Tree, TreeCursor, TreeOptions, TreeStore, TreeWriter};
 use forebay_env::fs::{MemoryFs, TracedFs};
-use forebay_store::Cause;
+use forebay_store::{Cause, Owner};
 
 use crate::common::{append, build, content, find, numbered, small, store};
 
@@ -70,6 +70,37 @@ fn a_scan_does_not_read_beyond_its_range() {
             assert_eq!(nodes, tree.height() as u64, "{number}: one leaf");
         }
     }
+}
+
+/// One by one each would be a wait for the device.
+#[test]
+fn a_scan_that_goes_on_reads_the_next_values_together() {
+    let (store, order) = (store(MemoryFs::new(), TreeOptions::new(Order::Lexical)), Order::Lexical);
+    let mut tree = build(&store, &numbered(0..400, 1000)).unwrap();
+    // No value lies beside that of the next key.
+    for round in 0..8 {
+        tree = append(&tree, &numbered((round..400).step_by(8), 1000)).unwrap();
+    }
+    let bound = |number: u64| order.bound(format!("{number:010}").as_bytes());
+    let reads_of = |range: &Range, place: u64, direction: Direction, advances: usize| {
+        let (reads, place) = (|| store.metrics.page_reads.get(), bound(place));
+        let mut cursor = TreeCursor::new(&tree, range, direction, Reading::Scan).unwrap();
+        cursor.seek(Some((place.prefix, &place.key)), direction).unwrap();
+        let reads_of_one = |_| {
+            let before = reads();
+            cursor.advance().unwrap();
+            reads() - before
+        };
+        (0..advances).map(reads_of_one).collect::<Vec<u64>>()
+    };
+    for (place, direction) in [(20, Direction::Forward), (60, Direction::Backward)] {
+        let reads = reads_of(&Range::all(), place, direction, 13);
+        // Of twelve, four lie beside one other, and of twice as many there are eight places.
+        assert_eq!(reads, [8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 8], "{direction:?}");
+    }
+    let short = Range { low: bound(20), high: Some(bound(23)) };
+    assert_eq!(reads_of(&short, 20, Direction::Forward, 3), [2, 0, 0], "none beyond the range");
+    assert_eq!(store.metrics.memory.now(Owner::Scanning), 0, "what was read is given back");
 }
 
 #[test]

@@ -126,7 +126,13 @@ impl Simulation {
         let model = tree.inventory().model();
         let put_bytes = model.put_bytes();
         let log_bytes = self.buffer.log_bytes(records);
-        let log_on_disk = self.buffer.log_bytes(records - state.records);
+        let buffers = self.options.division().buffers(false);
+        let log_live = self.buffer.log_bytes(records - state.records);
+        let log_on_disk = match self.is_saturated {
+            // Segments are made as long as they will be: those of all buffers, and the next.
+            true => buffers.total_bytes() + buffers.bytes,
+            false => log_live,
+        };
         let written: u64 = traffic.bytes_written.iter().sum();
         let read: u64 = traffic.bytes_read.iter().sum();
         let flushed = traffic.records_read[0];
@@ -138,11 +144,9 @@ impl Simulation {
         let pointed_bytes = list_records * model.pointed_bytes;
         // All segments that were flushed, until more of them is dead than alive.
         let value_file_bytes = self.buffer.log_bytes(state.records).min(2 * pointed_bytes);
-        let disk_bytes = holdings.file_bytes + log_on_disk + value_file_bytes;
+        let disk_bytes = tree.file_bytes() + log_on_disk + value_file_bytes;
         // While a write buffer is written to a list, the log has both it and the next.
-        let disk_bytes_peak = tree.inventory().file_bytes_max()
-            + 2 * self.options.division().buffers(false).bytes
-            + value_file_bytes;
+        let disk_bytes_peak = tree.file_bytes_max() + log_on_disk.max(2 * buffers.bytes) + value_file_bytes;
         let paths = tree.paths();
         let resident = tree.filters().resident_bytes();
         Point {
@@ -159,7 +163,7 @@ impl Simulation {
             burst: Bursts::of(&state.bursts, self.options.division().buffers(false).bytes),
             space_amplification: ratio(
                 disk_bytes as f64,
-                (list_record_bytes + pointed_bytes + log_on_disk) as f64,
+                (list_record_bytes + pointed_bytes + log_live) as f64,
             ),
             space_amplification_peak: ratio(
                 disk_bytes_peak as f64,

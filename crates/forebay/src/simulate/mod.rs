@@ -56,6 +56,7 @@ pub struct Simulation {
     buffer: Filling,
     /// What the table may keep in memory.
     room: ResidentRoom,
+    is_saturated: bool,
 }
 
 /// How a write buffer is filled.
@@ -172,7 +173,15 @@ impl Simulation {
                 load.records, buffers.bytes
             )));
         }
-        Ok(Self { options, table, load, rates, buffer, room })
+        Ok(Self { options, table, load, rates, buffer, room, is_saturated: false })
+    }
+
+    /// The same of writers that are as fast as they are let, so that merges lag behind and files that they free stay
+    /// meanwhile. Else each write buffer comes once all is done. Trees of nodes are counted as else, and layouts that
+    /// keep records in memory, whose writers wait for room there.
+    pub fn saturated(self) -> Self {
+        let layout = self.table.layout;
+        Self { is_saturated: !layout.has_nodes() && !layout.keeps_in_memory(), ..self }
     }
 
     /// What filters may take beside the order over full buffers.
@@ -212,6 +221,9 @@ impl Simulation {
         };
         let room = ResidentBudget::of(self.room);
         let mut tree = forebay_layouts::simulated(&self.table, lists, keys, room)?;
+        if self.is_saturated {
+            tree.lag(self.options.division().buffers(false).free_debt_bytes());
+        }
         let mut state = Progress::default();
         let mut points = Vec::new();
         for until in sizes {

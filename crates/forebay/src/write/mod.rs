@@ -33,8 +33,6 @@ use pace::Pace;
 /// much, so that a flush that begins late delays nobody, and at its end little, so that nobody waits there in one piece.
 const PACE_SLACK: f64 = 0.5;
 const PACE_SLACK_MIN: f64 = 1.0 / 64.0;
-/// As much debt as half of the write buffers' bytes, so many times, costs nothing.
-const FREE_HALVES: u64 = 3;
 
 /// What must hold of what was read when a batch gets into the log.
 pub(crate) trait Condition {
@@ -68,8 +66,7 @@ impl Writer {
             rotating: Mutex::ranked(Rank::Rotation, ()),
             next_segment: Mutex::ranked(Rank::Leaf, None),
             pace: Pace::default(),
-            free_debt_bytes: (versions.context.options.division().buffers(false).total_bytes() / 2)
-                .saturating_mul(FREE_HALVES),
+            free_debt_bytes: versions.context.options.division().buffers(false).free_debt_bytes(),
         }
     }
 

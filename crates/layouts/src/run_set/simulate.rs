@@ -1,10 +1,11 @@
 //! Runs over counts: the policies' own plans, rebased and applied as ever, with merges that move no records.
 //!
 //! **Model:** every write buffer's records are spread evenly over all prefixes, and a merge is done before the next
-//! write buffer arrives.
+//! write buffer arrives, or [lags behind](lag).
 
 mod append;
 mod file;
+mod lag;
 mod stretch;
 
 use std::collections::BTreeSet;
@@ -26,6 +27,7 @@ use crate::simulation::{Path, Paths, Simulated, Sums};
 
 pub(super) use file::CountedFile;
 use file::CountedTree;
+use lag::Lag;
 use stretch::{Stretch, WHOLE, Zones, bounds, density, stretches, width};
 
 /// The runs of one table that nobody fills.
@@ -38,13 +40,17 @@ pub struct SimulatedRuns {
     /// Write buffers so far.
     segment: u64,
     free_edits: u64,
+    /// Where merges lag behind.
+    lag: Option<Lag>,
+    disk_bytes_max: u64,
 }
 
 impl SimulatedRuns {
     /// No runs yet.
     pub fn new(policy: Policy, file_bytes: u64, lists: ListModel, keys: Keys, room: ResidentBudget) -> Self {
         let (set, inventory) = (RunSet::new(policy, file_bytes), Inventory::new(lists));
-        Self { set, inventory, keys, zones: Zones::of(keys), room, segment: 0, free_edits: 0 }
+        let zones = Zones::of(keys);
+        Self { set, inventory, keys, zones, room, segment: 0, free_edits: 0, lag: None, disk_bytes_max: 0 }
     }
 
     /// What records take in a run of this level.
@@ -225,6 +231,16 @@ impl SimulatedRuns {
         slice.range = slice.range.intersect(&range);
         self.merge(slice, Cause::Flush)?;
         let before: u64 = self.inventory.traffic().bytes_written.iter().sum();
+        match self.lag {
+            Some(lag) => self.lag = Some(self.lag_behind(lag, bytes, each)?),
+            None => self.catch_up(each)?,
+        }
+        let after: u64 = self.inventory.traffic().bytes_written.iter().sum();
+        Ok(after - before)
+    }
+
+    /// Does all that there is to do.
+    fn catch_up(&mut self, each: &mut dyn FnMut(&RunSet<CountedFile>, &Next<CountedFile>)) -> Result<()> {
         while let Some(next) = self.set.next_work(&BTreeSet::new(), self.room) {
             each(&self.set, &next);
             match next {
@@ -235,8 +251,7 @@ impl SimulatedRuns {
                 Next::Merge(slice) => self.merge(slice, Cause::Merge)?,
             }
         }
-        let after: u64 = self.inventory.traffic().bytes_written.iter().sum();
-        Ok(after - before)
+        Ok(())
     }
 }
 
@@ -251,8 +266,21 @@ impl Simulated for SimulatedRuns {
         self.flush_in(records, Range::all(), &mut |_, _| {})
     }
 
+    fn lag(&mut self, free_debt_bytes: u64) {
+        self.lag = Some(Lag::new(free_debt_bytes));
+    }
+
     fn inventory(&self) -> &Inventory {
         &self.inventory
+    }
+
+    fn file_bytes(&self) -> u64 {
+        let bytes = self.inventory.holdings().file_bytes;
+        self.lag.map_or(bytes, |lag| lag.disk_bytes(bytes))
+    }
+
+    fn file_bytes_max(&self) -> u64 {
+        self.inventory.file_bytes_max().max(self.disk_bytes_max)
     }
 
     fn free_edits(&self) -> u64 {

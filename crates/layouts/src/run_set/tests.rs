@@ -15,6 +15,7 @@ use forebay_store::list::{ListOptions, ResidentRoom};
 mod dialogue;
 mod evictions;
 mod jungle;
+mod lag;
 
 use self::evictions::{ingest, part};
 use super::plan::Made;

@@ -213,7 +213,8 @@ pub(crate) const EXPIRED_SHARE_COMPACTING: f64 = 0.125;
 /// A file with less dead than this share of a whole one is left alone.
 const DEAD_NODE_SHARE: u64 = 8;
 
-/// Whether most of a file is dead, and that is worth a job.
+/// Whether most of a file is dead, and that is worth a job: a flushed one may be much shorter than a node.
 pub(crate) fn is_wasteful(file: &FileUse, node_bytes: u64) -> bool {
-    file.dead_share() > 0.5 && file.dead_bytes() >= node_bytes / DEAD_NODE_SHARE
+    let whole_bytes = node_bytes.min(file.file.bytes());
+    file.dead_share() > 0.5 && file.dead_bytes() >= whole_bytes / DEAD_NODE_SHARE
 }

@@ -107,8 +107,18 @@ impl SimulatedTree {
 }
 
 impl Simulated for SimulatedTree {
+    fn lag(&mut self, _: u64) {}
+
     fn inventory(&self) -> &Inventory {
         &self.inventory
+    }
+
+    fn file_bytes(&self) -> u64 {
+        self.inventory.holdings().file_bytes
+    }
+
+    fn file_bytes_max(&self) -> u64 {
+        self.inventory.file_bytes_max()
     }
 
     fn free_edits(&self) -> u64 {

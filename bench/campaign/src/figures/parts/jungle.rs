@@ -85,6 +85,7 @@ pub(super) fn forecasts() -> Vec<Forecast> {
         distinct: Some(RECORDS),
         memory_bytes: MEMORY_BYTES,
         write_buffer_share: write_buffer_share(layout),
+        is_saturated: true,
     };
     layouts().flat_map(|layout| HALVES.map(move |halves| of(layout, halves))).collect()
 }
@@ -101,6 +102,8 @@ struct Row {
     p50: Option<f64>,
     p99: Option<f64>,
     rate: Option<f64>,
+    /// How often each was written again.
+    times: Option<f64>,
 }
 
 /// Bytes on disk by live bytes while records are written again: the most ever, and the others from half of that time
@@ -131,6 +134,7 @@ impl Row {
             p50: get("/latency_us/p50"),
             p99: get("/latency_us/p99"),
             rate: sustained(results, engine, workload),
+            times: times(results, engine, workload),
         }
     }
 }
@@ -160,6 +164,11 @@ fn of_tables(results: &Results, engine: &str, workload: &str) -> Option<f64> {
     let until = |phase| results.median(engine, Phase(workload, phase), "/samples/0/table_bytes_written");
     let given = results.median(engine, Phase(workload, "overwrite"), "/user_bytes")?;
     Some((until("drain-2")? - until("drain")?) / given)
+}
+
+fn times(results: &Results, engine: &str, workload: &str) -> Option<f64> {
+    let of = |phase| results.median(engine, Phase(workload, phase), "/operations");
+    by(of("overwrite"), of("load"))
 }
 
 /// Records written again a second, the work that is left included.
@@ -231,6 +240,7 @@ fn table(rows: &[Row]) -> String {
     let mut table = Table::new(&[
         "layout, or engine",
         "written again, records/s",
+        "times",
         "written",
         "of tables",
         "table 1",
@@ -251,6 +261,7 @@ fn table(rows: &[Row]) -> String {
         table.row([
             row.name.to_string(),
             cell(row.rate),
+            cell(row.times),
             cell(row.written),
             cell(row.of_tables),
             cell(written),

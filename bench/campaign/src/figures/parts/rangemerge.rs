@@ -93,6 +93,7 @@ pub(super) fn forecasts() -> Vec<Forecast> {
         distinct: None,
         memory_bytes: shape.memory_bytes,
         write_buffer_share: None,
+        is_saturated: false,
     };
     let both = |layout| [of(&LARGE, layout), of(&SMALL, layout)];
     PREDICTED.iter().flat_map(both).collect()

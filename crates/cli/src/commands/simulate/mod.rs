@@ -50,6 +50,9 @@ pub(crate) struct SimulateArgs {
     /// Draw them by Zipf with this exponent, such as 0.99, low keys the more often
     #[arg(long, value_name = "E", requires = "distinct", conflicts_with_all = ["compare", "goal"], value_parser = hundredths)]
     zipf: Option<u32>,
+    /// Write as fast as writers are let, so that merges lag behind; else each write buffer comes once all is done
+    #[arg(long, conflicts_with_all = ["compare", "goal"])]
+    saturated: bool,
     /// Tell how things stand at this many sizes, each twice the one before
     #[arg(long, value_name = "N", default_value_t = 1)]
     points: u32,
@@ -195,6 +198,7 @@ fn forecast(
     let usage = |error: Error| Failure::Usage(error.to_string());
     let rates = rates(args, layout, load.listed_bytes(&table));
     let simulation = Simulation::new(options.clone(), table, load, rates).map_err(usage)?;
+    let simulation = if args.saturated { simulation.saturated() } else { simulation };
     let bar = match common.form() == Form::Text && !common.is_quiet() && std::io::stderr().is_terminal() {
         true => ProgressBar::new(args.records).with_style(
             ProgressStyle::with_template("{bar:32} {percent} %, {eta} left")

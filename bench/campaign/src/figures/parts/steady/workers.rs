@@ -80,6 +80,7 @@ pub(in crate::figures::parts) fn forecasts() -> Vec<Forecast> {
         distinct: None,
         memory_bytes: size.records * size.record_bytes / MEMORY_SHARE,
         write_buffer_share: None,
+        is_saturated: false,
     };
     let both =
         |size: &Size| [of(size, size.workload.into(), size.records), of(size, size.half(), size.records / 2)];

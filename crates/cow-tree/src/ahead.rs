@@ -33,8 +33,8 @@ pub(crate) struct Ahead {
 /// Some that lie side by side.
 struct Piece {
     at: u64,
+    /// None of them, where they could not be read.
     bytes: Vec<u8>,
-    is_read: bool,
 }
 
 impl Ahead {
@@ -119,7 +119,6 @@ fn pieces(wanted: &[Extent]) -> Vec<Piece> {
     let piece = |range: std::ops::Range<u64>| Piece {
         at: range.start,
         bytes: vec![0; (range.end - range.start) as usize],
-        is_read: false,
     };
     ranges.into_iter().map(piece).collect()
 }
@@ -135,14 +134,15 @@ fn read(tree: &Tree, pieces: &mut [Piece]) -> Result<()> {
         .into_iter()
         .map(|request| request.outcome.is_ok_and(|bytes| bytes == request.into.len()))
         .collect();
-    pieces.iter_mut().zip(read).for_each(|(piece, is_read)| piece.is_read = is_read);
+    let unread = pieces.iter_mut().zip(read).filter(|(_, is_read)| !is_read);
+    unread.for_each(|(piece, _)| piece.bytes.clear());
     Ok(())
 }
 
 /// What was read of a value; nothing, where it was not.
 fn value_of(pieces: &[Piece], extent: Extent) -> Vec<u8> {
     let index = pieces.partition_point(|piece| piece.at <= extent.at);
-    let piece = index.checked_sub(1).and_then(|index| pieces.get(index)).filter(|piece| piece.is_read);
+    let piece = index.checked_sub(1).and_then(|index| pieces.get(index));
     let bytes = piece.and_then(|piece| {
         let start = (extent.at - piece.at) as usize;
         piece.bytes.get(start..start + extent.bytes as usize)

@@ -55,11 +55,15 @@ impl SimulatedRuns {
 
     /// What records take in a run of this level.
     fn bytes_of(&self, records: u64, level: u32) -> u64 {
-        let model = self.inventory.model();
         match self.set.policy.grows(level) {
-            true => CountedTree::live_bytes(model, self.set.policy.inline_bytes(), records as f64),
-            false => records * model.record_bytes,
+            true => self.tree_of(records as f64).bytes,
+            false => records * self.inventory.model().record_bytes,
         }
+    }
+
+    /// A new tree of this many records: as long as what lives of any, however it came to have them.
+    fn tree_of(&self, records: f64) -> CountedTree {
+        CountedTree::built(self.inventory.model(), self.set.policy.inline_bytes(), records)
     }
 
     pub(super) fn apply(&mut self, edit: &Edit<CountedFile>) -> Result<()> {
@@ -102,11 +106,7 @@ impl SimulatedRuns {
                 match part.fragment.tree {
                     _ if run.is_resident => {}
                     Some(_) => {
-                        let live = CountedTree::live_bytes(
-                            self.inventory.model(),
-                            self.set.policy.inline_bytes(),
-                            records,
-                        );
+                        let live = self.tree_of(records).bytes;
                         self.inventory.read_tree(cause, live);
                     }
                     None => self.inventory.read(cause, records as u64),
@@ -213,7 +213,7 @@ impl SimulatedRuns {
             self.inventory.file(cause, records_max, records);
             return (CountedFile { counts, tree: None, pointed_bytes, memory_bytes: 0 }, bytes);
         }
-        let tree = CountedTree::built(self.inventory.model(), self.set.policy.inline_bytes(), records as f64);
+        let tree = self.tree_of(records as f64);
         self.inventory.tree(cause, records, tree.bytes);
         (CountedFile { counts, tree: Some(tree), pointed_bytes, memory_bytes: 0 }, bytes)
     }
@@ -241,17 +241,22 @@ impl SimulatedRuns {
 
     /// Does all that there is to do.
     fn catch_up(&mut self, each: &mut dyn FnMut(&RunSet<CountedFile>, &Next<CountedFile>)) -> Result<()> {
-        while let Some(next) = self.set.next_work(&BTreeSet::new(), self.room) {
-            each(&self.set, &next);
-            match next {
-                Next::Edit(edit) => {
-                    self.free_edits += 1;
-                    self.apply(&edit)?;
-                }
-                Next::Merge(slice) => self.merge(slice, Cause::Merge)?,
-            }
-        }
+        while self.do_next(each)? {}
         Ok(())
+    }
+
+    /// Does what comes next, of which `each` is told beforehand. Says whether there was anything.
+    fn do_next(&mut self, each: &mut dyn FnMut(&RunSet<CountedFile>, &Next<CountedFile>)) -> Result<bool> {
+        let Some(next) = self.set.next_work(&BTreeSet::new(), self.room) else { return Ok(false) };
+        each(&self.set, &next);
+        match next {
+            Next::Edit(edit) => {
+                self.free_edits += 1;
+                self.apply(&edit)?;
+            }
+            Next::Merge(slice) => self.merge(slice, Cause::Merge)?,
+        }
+        Ok(true)
     }
 }
 

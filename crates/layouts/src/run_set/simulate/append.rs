@@ -84,8 +84,7 @@ impl SimulatedRuns {
         });
         let counts = Counted::new(counts.number(), covered / f64::max(across, 1.0));
         let tree = Some(CountedTree { shape: appended.tree, bytes: tree.bytes + bytes });
-        let live =
-            CountedTree::live_bytes(self.inventory.model(), self.set.policy.inline_bytes(), records as f64);
+        let live = self.tree_of(records as f64).bytes;
         Part {
             range: part.range.clone(),
             fragment: CountedFile { counts, tree, ..part.fragment },

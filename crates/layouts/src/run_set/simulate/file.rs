@@ -80,11 +80,6 @@ impl CountedTree {
         Self { shape: built.tree, bytes: built.bytes as u64 }
     }
 
-    /// What lives of a tree of this many records, however it came to have them.
-    pub(super) fn live_bytes(model: &ListModel, inline_bytes: u32, records: f64) -> u64 {
-        Self::built(model, inline_bytes, records).bytes
-    }
-
     /// As if its records were this many: of a tree of which a part stands for less.
     pub(super) fn of_records(self, records: f64) -> Self {
         let share = records / self.shape.records.max(1.0);

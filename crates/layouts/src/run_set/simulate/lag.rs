@@ -5,10 +5,7 @@
 //! bytes for each of theirs at twice that, as the engine has it. What a merge comes to is seen as it begins; its debt and
 //! the files that it frees stay until it is done, and what it writes comes evenly.
 
-use std::collections::BTreeSet;
-
 use forebay_base::Result;
-use forebay_store::Cause;
 
 use super::super::plan::Next;
 use super::super::set::RunSet;
@@ -75,20 +72,12 @@ impl SimulatedRuns {
             let owed = lag.owed(buffer_bytes as f64 / f64::from(PIECES), self.debt_bytes() + held);
             let mut left = lag.work(owed);
             while left > 0.0 {
-                let Some(next) = self.set.next_work(&BTreeSet::new(), self.room) else { break };
-                each(&self.set, &next);
-                match next {
-                    Next::Edit(edit) => {
-                        self.free_edits += 1;
-                        self.apply(&edit)?;
-                    }
-                    Next::Merge(slice) => {
-                        let before = (self.debt_bytes(), self.moved());
-                        self.merge(slice, Cause::Merge)?;
-                        lag = self.begun(lag, before);
-                        left = lag.work(left);
-                    }
+                let before = (self.debt_bytes(), self.moved());
+                if !self.do_next(each)? {
+                    break;
                 }
+                lag = self.begun(lag, before);
+                left = lag.work(left);
             }
             self.disk_bytes_max = self.disk_bytes_max.max(lag.disk_bytes(self.moved().0));
         }
@@ -110,7 +99,7 @@ impl SimulatedRuns {
         )
     }
 
-    /// The lag with the merge that was done since.
+    /// The lag with what was done since: an edit is no work, and over at once.
     fn begun(&self, lag: Lag, (debt_bytes, (files, written, read)): (u64, (u64, u64, u64))) -> Lag {
         let (files_now, written_now, read_now) = self.moved();
         let (written_bytes, work_bytes) = (written_now - written, (read_now - read) as f64);
